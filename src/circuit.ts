@@ -1,0 +1,118 @@
+// Broker health per destination: the whole broker (null) or one topic. An outage is not poison: while
+// a circuit is open nothing is sent there but one probe at a time, and nobody pays with attempts.
+// State lives in memory only; a restarted process finds out for itself with its first send.
+import type { Lifecycle } from './lifecycle.ts'
+import type { Logger } from './logger.ts'
+
+const FIRST_PROBE_MS = 1_000
+const LAST_PROBE_MS = 30_000
+
+/** null: the broker itself. */
+export type Destination = string | null
+
+interface OpenCircuit {
+  state: 'open' | 'half-open' | 'probing'
+  delayMs: number
+  timer: NodeJS.Timeout
+}
+
+export class Circuits {
+  readonly #lifecycle: Lifecycle
+  readonly #logger: Logger
+  readonly #onChance: () => void
+  readonly #open = new Map<Destination, OpenCircuit>()
+
+  /** `onChance`: a probe may go out, or the backlog may drain; time to look for work. */
+  constructor(lifecycle: Lifecycle, logger: Logger, onChance: () => void) {
+    this.#lifecycle = lifecycle
+    this.#logger = logger
+    this.#onChance = onChance
+  }
+
+  /** Whether a send to the topic could begin now, be it as a probe. */
+  accepts(topic: string): boolean {
+    return this.#passable(null) && this.#passable(topic)
+  }
+
+  /** The same, and if it is a probe, it is taken: the next caller is turned away until it is back. */
+  admit(topic: string): boolean {
+    if (!this.accepts(topic)) return false
+    for (const circuit of [this.#open.get(null), this.#open.get(topic)]) {
+      if (circuit) circuit.state = 'probing'
+    }
+    return true
+  }
+
+  /** How many events the fallback may claim: none, a single probe, or all it wants. */
+  claimable(wanted: number): number {
+    if (!this.#open.has(null)) return wanted
+    return this.#passable(null) ? 1 : 0
+  }
+
+  /** Topics whose events are better left in the table for now. */
+  closedTopics(): string[] {
+    return [...this.#open.keys()].filter(
+      (topic): topic is string => topic !== null && !this.#passable(topic),
+    )
+  }
+
+  failed(destination: Destination, error: Error): void {
+    const known = this.#open.get(destination)
+    if (known?.state === 'open') return
+    this.#reopen(destination)
+    if (known) return
+    this.#logger.warn(
+      { err: error, topic: destination },
+      'destination out of reach, circuit opened',
+    )
+    this.#lifecycle.tell('circuit:open', { topic: destination, error })
+  }
+
+  succeeded(topic: string): void {
+    this.#close(null)
+    this.#close(topic)
+  }
+
+  /** A probe that came back without a word on its destination leaves the circuit open. */
+  endProbes(topics: Iterable<string>): void {
+    for (const destination of [null, ...topics]) {
+      if (this.#open.get(destination)?.state === 'probing') this.#reopen(destination)
+    }
+  }
+
+  stop(): void {
+    for (const circuit of this.#open.values()) clearTimeout(circuit.timer)
+    this.#open.clear()
+  }
+
+  #passable(destination: Destination): boolean {
+    const circuit = this.#open.get(destination)
+    return circuit === undefined || circuit.state === 'half-open'
+  }
+
+  #reopen(destination: Destination): void {
+    const before = this.#open.get(destination)
+    if (before) clearTimeout(before.timer)
+    const delayMs = before ? Math.min(before.delayMs * 2, LAST_PROBE_MS) : FIRST_PROBE_MS
+    const timer = setTimeout(() => this.#offerProbe(destination), delayMs).unref()
+    this.#open.set(destination, { state: 'open', delayMs, timer })
+  }
+
+  #offerProbe(destination: Destination): void {
+    const circuit = this.#open.get(destination)
+    if (circuit?.state !== 'open') return
+    circuit.state = 'half-open'
+    this.#lifecycle.tell('circuit:half-open', { topic: destination, error: null })
+    this.#onChance()
+  }
+
+  #close(destination: Destination): void {
+    const circuit = this.#open.get(destination)
+    if (!circuit) return
+    clearTimeout(circuit.timer)
+    this.#open.delete(destination)
+    this.#logger.info({ topic: destination }, 'destination is back, circuit closed')
+    this.#lifecycle.tell('circuit:closed', { topic: destination, error: null })
+    this.#onChance()
+  }
+}

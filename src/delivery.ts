@@ -1,0 +1,186 @@
+// The one place that sends a batch and classifies what came back. Both paths meet here.
+// A crash during a send leaves the rows leased; the fallback sends them again once the lease ends.
+import { performance } from 'node:perf_hooks'
+import { backoffMs } from './backoff.ts'
+import type { Circuits } from './circuit.ts'
+import { formatDuration } from './duration.ts'
+import { PublishError, toError } from './errors.ts'
+import { orderingKey, type OutboxEvent } from './events.ts'
+import type { LeasedEvent, Leases } from './leases.ts'
+import type { Path } from './lifecycle.ts'
+import type { ResolvedOptions } from './options.ts'
+import type { Publisher, PublishFailure, PublishResult } from './publishers/publisher.ts'
+import type { Outcome, Settler } from './settle.ts'
+
+export interface Delivered {
+  /** Neither published nor dead: whatever follows one of these in its aggregate has to wait. */
+  readonly unsent: ReadonlySet<LeasedEvent>
+  /** Resolves when the outcomes are in the database. */
+  readonly recorded: Promise<unknown>
+}
+
+export class Delivery {
+  readonly #publisher: Publisher
+  readonly #options: ResolvedOptions
+  readonly #circuits: Circuits
+  readonly #leases: Leases
+  readonly #settler: Settler
+
+  constructor(
+    publisher: Publisher,
+    options: ResolvedOptions,
+    circuits: Circuits,
+    leases: Leases,
+    settler: Settler,
+  ) {
+    this.#publisher = publisher
+    this.#options = options
+    this.#circuits = circuits
+    this.#leases = leases
+    this.#settler = settler
+  }
+
+  get #timeoutMs(): number {
+    return this.#publisher.timeoutMs ?? this.#options.publishTimeoutMs
+  }
+
+  /** Sends what may be sent. Never rejects. */
+  async deliver(batch: readonly LeasedEvent[], path: Path): Promise<Delivered> {
+    const { admitted, turnedAway } = this.#admit(batch)
+    const results = admitted.length > 0 ? await this.#send(admitted, path) : []
+    if (results === 'unknown') {
+      return { unsent: new Set(batch), recorded: this.#giveBack(turnedAway, path) }
+    }
+    const outcomes = this.#classify(admitted, results, path)
+    const unsent = outcomes.filter(({ kind }) => kind === 'failed' || kind === 'untried')
+    const recorded = Promise.all([this.#settler.record(outcomes), this.#giveBack(turnedAway, path)])
+    return { unsent: new Set([...turnedAway, ...unsent.map(({ leased }) => leased)]), recorded }
+  }
+
+  // Rule 4 and the circuits. Once an event is turned away, those after it in its aggregate are too.
+  #admit(batch: readonly LeasedEvent[]) {
+    const admitted: LeasedEvent[] = []
+    const turnedAway: LeasedEvent[] = []
+    const heldKeys = new Set<string>()
+    for (const leased of batch) {
+      const { topic } = leased.event
+      const key = this.#options.inOrder ? orderingKey(leased.event) : leased.event.id
+      const passes =
+        !heldKeys.has(key) && this.#leases.isFresh(leased) && this.#circuits.admit(topic)
+      if (passes) admitted.push(leased)
+      else {
+        turnedAway.push(leased)
+        heldKeys.add(key)
+      }
+    }
+    return { admitted, turnedAway }
+  }
+
+  async #send(batch: readonly LeasedEvent[], path: Path) {
+    const sending = this.#publish(batch.map(({ event }) => event))
+    const results = await raceTimeout(sending, this.#timeoutMs)
+    if (results !== 'late') return results
+    const waited = formatDuration(this.#timeoutMs)
+    this.#circuits.failed(null, new PublishError('PUBLISH_TIMEOUT', `no answer in ${waited}`))
+    this.#circuits.endProbes(topicsOf(batch))
+    void this.#awaitLateAnswer(sending, batch, path)
+    return 'unknown'
+  }
+
+  // A send cannot be cancelled. Its rows stay leased until the client gives up; then they are let go.
+  // An answer after that still counts if it is an ack, and is fenced if it is not.
+  async #awaitLateAnswer(
+    sending: Promise<readonly PublishResult[]>,
+    batch: readonly LeasedEvent[],
+    path: Path,
+  ): Promise<void> {
+    const patienceMs = (this.#publisher.settlesWithinMs ?? 0) - this.#timeoutMs
+    if ((await raceTimeout(sending, Math.max(0, patienceMs))) === 'late') this.#leases.drop(batch)
+    await this.#settler.record(this.#classify(batch, await sending, path))
+  }
+
+  async #publish(events: readonly OutboxEvent[]): Promise<readonly PublishResult[]> {
+    let error: Error
+    try {
+      const results = await this.#publisher.publish(events)
+      if (results.length === events.length) return results
+      const counts = `${results.length} results for ${events.length} events`
+      error = new PublishError('PUBLISH_FAILED', `publisher ${this.#publisher.name} gave ${counts}`)
+    } catch (thrown) {
+      error = toError(thrown)
+    }
+    return events.map(() => ({ ok: false, kind: 'transient', error }))
+  }
+
+  #classify(
+    batch: readonly LeasedEvent[],
+    results: readonly PublishResult[],
+    path: Path,
+  ): Outcome[] {
+    const now = performance.now()
+    this.#informCircuits(batch, results)
+    return batch.map((leased, n): Outcome => {
+      const result = results[n]!
+      if (!result.ok) return { leased, path, ...this.#classifyFailure(leased.event, result) }
+      const latencyMs = leased.committedAt === null ? null : now - leased.committedAt
+      return { leased, path, kind: 'published', success: result, latencyMs }
+    })
+  }
+
+  // Even a refusal shows that the destination answers. A topic with one transient failure is in trouble,
+  // whatever its other events say.
+  #informCircuits(batch: readonly LeasedEvent[], results: readonly PublishResult[]): void {
+    const topics = topicsOf(batch)
+    const answering = new Set(topics)
+    for (const [n, result] of results.entries()) {
+      if (result.ok || result.kind === 'permanent' || result.kind === 'rejected') continue
+      const { topic } = batch[n]!.event
+      answering.delete(topic)
+      if (result.kind !== 'transient') continue
+      this.#circuits.failed(result.scope === 'topic' ? topic : null, result.error)
+    }
+    for (const topic of answering) this.#circuits.succeeded(topic)
+    this.#circuits.endProbes(topics)
+  }
+
+  #classifyFailure({ attempts, maxAttempts }: OutboxEvent, { kind, error }: PublishFailure) {
+    switch (kind) {
+      case 'transient':
+        return { kind: 'failed', error, counts: false, retryInMs: 0 } as const
+      case 'permanent':
+        return { kind: 'dead', error, counts: true } as const
+      case 'rejected': {
+        const attempt = attempts + 1
+        if (attempt >= maxAttempts) return { kind: 'dead', error, counts: true } as const
+        const retryInMs = backoffMs(attempt, this.#options)
+        return { kind: 'failed', error, counts: true, retryInMs } as const
+      }
+      case 'held':
+        return { kind: 'untried' } as const
+    }
+  }
+
+  // A claim that comes to nothing is undone, so that the next one need not wait for its lease. What the
+  // immediate path does not send simply keeps its lease of birth: a statement per event would cost more.
+  async #giveBack(turnedAway: readonly LeasedEvent[], path: Path): Promise<void> {
+    if (turnedAway.length === 0) return
+    if (path === 'immediate') this.#leases.drop(turnedAway)
+    else await this.#settler.record(turnedAway.map((leased) => ({ leased, path, kind: 'untried' })))
+  }
+}
+
+function topicsOf(batch: readonly LeasedEvent[]): Set<string> {
+  return new Set(batch.map(({ event }) => event.topic))
+}
+
+async function raceTimeout<T>(promise: Promise<T>, ms: number): Promise<T | 'late'> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), ms)
+  })
+  try {
+    return await Promise.race([promise, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,32 @@
+// Durations as people write them ('7s', '500ms') become milliseconds here, once.
+import { OutboxOptionsError } from './errors.ts'
+
+/** Milliseconds, or a number with a unit: `'250ms'`, `'7s'`, `'5m'`, `'2h'`, `'7d'`. */
+export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
+
+const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+export function toMilliseconds(name: string, value: unknown): number {
+  const ms = typeof value === 'string' ? parse(value) : value
+  if (typeof ms !== 'number' || !Number.isFinite(ms) || ms < 0) {
+    throw new OutboxOptionsError(
+      `${name} must be a duration such as '7s' or a number of milliseconds, got ${show(value)}`,
+    )
+  }
+  return ms
+}
+
+/** The way back, for messages: 7000 -> '7s'. */
+export function formatDuration(ms: number): string {
+  if (ms >= 1_000 && ms % 1_000 === 0) return `${ms / 1_000}s`
+  return `${ms}ms`
+}
+
+export function show(value: unknown): string {
+  return typeof value === 'string' ? `'${value}'` : String(value)
+}
+
+function parse(text: string): number {
+  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? []
+  return amount === undefined || unit === undefined ? Number.NaN : Number(amount) * UNIT_MS[unit]!
+}

@@ -1,0 +1,65 @@
+// Every error the library raises, each with a code that stays stable across versions.
+// Messages name the value and the remedy; payloads never appear in them.
+
+/** The closed list of codes; docs/reference/errors.md explains each. */
+export const ERROR_CODES = [
+  'OPTIONS_INVALID',
+  'NO_UNIT_OF_WORK',
+  'UNIT_OF_WORK_OVER',
+  'EVENT_INVALID',
+  'PAYLOAD_NOT_JSON',
+  'PAYLOAD_TOO_LARGE',
+  'STORE_FAILED',
+  'TABLE_MISSING',
+  'PUBLISH_FAILED',
+  'PUBLISH_TIMEOUT',
+  'NO_HANDLER',
+  'HANDLER_FAILED',
+  'HANDLER_TIMEOUT',
+] as const
+
+export type OutboxErrorCode = (typeof ERROR_CODES)[number]
+
+export class OutboxError extends Error {
+  override readonly name: string = 'OutboxError'
+  readonly code: OutboxErrorCode
+
+  constructor(code: OutboxErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** createOutbox(), or a publisher, was given something it cannot work with. */
+export class OutboxOptionsError extends OutboxError {
+  override readonly name = 'OutboxOptionsError'
+
+  constructor(message: string) {
+    super('OPTIONS_INVALID', message)
+  }
+}
+
+/** An event was refused at emit. The unit of work rolls back; nothing is saved. */
+export class EventRefusedError extends OutboxError {
+  override readonly name = 'EventRefusedError'
+}
+
+/** A statement of the outbox failed. `cause` is the driver's own error. */
+export class StoreError extends OutboxError {
+  override readonly name = 'StoreError'
+}
+
+/** A publisher could not deliver. Seen in lifecycle events and in `last_error`, never by the caller. */
+export class PublishError extends OutboxError {
+  override readonly name = 'PublishError'
+}
+
+/** The text of anything that was thrown, fit for a text column: no NUL, no broken surrogates, bounded. */
+export function describeError(thrown: unknown): string {
+  const text = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)
+  return text.replaceAll('\u0000', '').toWellFormed().slice(0, 2_000)
+}
+
+export function toError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}

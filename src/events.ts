@@ -1,0 +1,196 @@
+// The vocabulary: what a user emits, what is saved, what a publisher gets.
+// prepareEvent() is the gate. What passes it can be stored and sent as it is; what does not is
+// refused inside the transaction, so nothing is half saved.
+import { v7 as uuidv7 } from 'uuid'
+import { EventRefusedError } from './errors.ts'
+import { encodePayload, isStorable } from './payload.ts'
+
+/** A domain event as the application emits it. */
+export interface NewEvent {
+  /** What happened, in the past tense: `OrderCompleted`. At most 255 bytes. */
+  type: string
+  /** The kind of thing it happened to: `order`. At most 255 bytes. */
+  aggregateType: string
+  /** Which one. It becomes the message key: one aggregate, one partition, in order. At most 512 bytes. */
+  aggregateId: string | number | bigint
+  /** Anything JSON can say exactly; see docs/guides/payloads.md for what is refused. */
+  payload: unknown
+  /** Where it goes. @default what the option `topic` says, else the aggregate type */
+  topic?: string
+  /** Ties the events of one request together; travels as the header `correlation-id`. */
+  correlationId?: string
+  /** W3C trace context; travels as the header `traceparent`. */
+  traceparent?: string
+  /** Further headers, text only. */
+  headers?: Readonly<Record<string, string>>
+  /** When it happened, if not now. @default the database's clock at the moment of saving */
+  occurredAt?: Date
+  /** How often a failing event is tried. @default the options `maxAttemptsByType`, `maxAttempts` */
+  maxAttempts?: number
+}
+
+/** What identifies an event in logs and lifecycle events. Never holds the payload. */
+export interface EventRef {
+  readonly id: string
+  readonly type: string
+  readonly aggregateType: string
+  readonly aggregateId: string
+  readonly topic: string
+}
+
+/** An event that passed the gate and waits for the end of its unit of work. */
+export interface PreparedEvent extends EventRef {
+  /** JSON text, exactly as it will be stored and sent. */
+  readonly payload: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly occurredAt: Date | null
+  readonly maxAttempts: number
+}
+
+/** A saved event as a publisher gets it, from either path. */
+export interface OutboxEvent extends PreparedEvent {
+  /** The order of saving; events of one aggregate leave in this order. */
+  readonly seq: number
+  readonly occurredAt: Date
+  /** Failed attempts so far. */
+  readonly attempts: number
+}
+
+/** What prepareEvent() needs to know of the options. */
+export interface EventRules {
+  readonly topic: string | ((event: NewEvent) => string) | undefined
+  readonly maxPayloadBytes: number
+  readonly maxAttempts: number
+  readonly maxAttemptsByType: Readonly<Record<string, number>>
+}
+
+/** Set by publishers from the event itself, so a free header may not carry these names. */
+const RESERVED_HEADERS = new Set([
+  'event-id',
+  'event-type',
+  'event-seq',
+  'aggregate-type',
+  'aggregate-id',
+  'occurred-at',
+  'correlation-id',
+  'traceparent',
+])
+
+export function prepareEvent(event: NewEvent, rules: EventRules): PreparedEvent {
+  if (typeof event !== 'object' || event === null) {
+    throw refuse(`emit() takes an event object or an array of them, got ${typeof event}`)
+  }
+  const type = requireText('type', event.type, 255)
+  const topic = event.topic ?? topicFromRules(event, rules)
+  const payload = encodePayload(type, event.payload)
+  const headers = collectHeaders(type, event)
+  const bytes = Buffer.byteLength(payload) + Buffer.byteLength(JSON.stringify(headers))
+  if (bytes > rules.maxPayloadBytes) {
+    throw new EventRefusedError(
+      'PAYLOAD_TOO_LARGE',
+      `${type}: payload and headers take ${bytes} bytes, more than maxPayloadBytes (${rules.maxPayloadBytes}); ` +
+        'store the bulk elsewhere and emit a reference, or raise maxPayloadBytes together with the limit of the broker',
+    )
+  }
+  return {
+    id: uuidv7(),
+    type,
+    aggregateType: requireText('aggregateType', event.aggregateType, 255),
+    aggregateId: requireText('aggregateId', keyText(event.aggregateId), 512),
+    topic: requireText('topic', topic, 255),
+    payload,
+    headers,
+    occurredAt: optionalDate(event.occurredAt),
+    maxAttempts: attemptsFor(type, event, rules),
+  }
+}
+
+/** The key that order is kept for. JSON keeps ('a', 'b:c') and ('a:b', 'c') apart. */
+export function orderingKey(event: EventRef): string {
+  return JSON.stringify([event.aggregateType, event.aggregateId])
+}
+
+export function refOf({ id, type, aggregateType, aggregateId, topic }: EventRef): EventRef {
+  return { id, type, aggregateType, aggregateId, topic }
+}
+
+/** Metadata as message headers: the same on every broker, and the same from both paths. */
+export function messageHeaders(event: OutboxEvent): Record<string, string> {
+  return {
+    ...event.headers,
+    'event-id': event.id,
+    'event-type': event.type,
+    'event-seq': String(event.seq),
+    'aggregate-type': event.aggregateType,
+    'aggregate-id': event.aggregateId,
+    'occurred-at': event.occurredAt.toISOString(),
+  }
+}
+
+function topicFromRules(event: NewEvent, { topic }: EventRules): string {
+  if (typeof topic === 'function') return topic(event)
+  return topic ?? event.aggregateType
+}
+
+function attemptsFor(type: string, event: NewEvent, rules: EventRules): number {
+  const attempts = event.maxAttempts ?? rules.maxAttemptsByType[type] ?? rules.maxAttempts
+  if (Number.isInteger(attempts) && attempts >= 1 && attempts <= 1_000_000) return attempts
+  throw refuse(`${type}: maxAttempts must be a whole number from 1 to 1000000, got ${attempts}`)
+}
+
+function keyText(id: unknown): unknown {
+  const isNumber = typeof id === 'bigint' || (typeof id === 'number' && Number.isSafeInteger(id))
+  return isNumber ? String(id) : id
+}
+
+function requireText(field: string, value: unknown, maxBytes: number): string {
+  if (typeof value !== 'string' || value === '') {
+    throw refuse(`${field} must be a non-empty string, got ${value === '' ? "''" : typeof value}`)
+  }
+  if (!isStorable(value)) {
+    throw refuse(
+      `${field} holds U+0000 or a lone surrogate, which Postgres cannot store; remove it`,
+    )
+  }
+  const bytes = Buffer.byteLength(value)
+  if (bytes > maxBytes) {
+    throw refuse(`${field} takes ${bytes} bytes, more than the ${maxBytes} allowed; shorten it`)
+  }
+  return value
+}
+
+function optionalDate(value: Date | undefined): Date | null {
+  if (value === undefined) return null
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return value
+  throw refuse('occurredAt must be a valid Date')
+}
+
+function collectHeaders(type: string, event: NewEvent): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(event.headers ?? {})) {
+    if (RESERVED_HEADERS.has(name.toLowerCase())) {
+      throw refuse(
+        `${type}: the header '${name}' is set by the outbox itself; use another name` +
+          ' (correlationId and traceparent are fields of the event)',
+      )
+    }
+    headers[requireText('a header name', name, 255)] = requireHeaderValue(name, value)
+  }
+  const { correlationId, traceparent } = event
+  if (correlationId !== undefined) {
+    headers['correlation-id'] = requireHeaderValue('correlation-id', correlationId)
+  }
+  if (traceparent !== undefined) {
+    headers['traceparent'] = requireHeaderValue('traceparent', traceparent)
+  }
+  return headers
+}
+
+function requireHeaderValue(name: string, value: unknown): string {
+  if (typeof value === 'string' && isStorable(value)) return value
+  throw refuse(`the header '${name}' must be a string without U+0000 or lone surrogates`)
+}
+
+function refuse(message: string): EventRefusedError {
+  return new EventRefusedError('EVENT_INVALID', message)
+}

@@ -1,0 +1,156 @@
+// The immediate path: from COMMIT straight to delivery. Events wait in a lane per aggregate, lanes are
+// gathered into batches across transactions, and one lane is never in two batches at once.
+// All of it is memory: a crash loses nothing, as every event here is a leased row in the table. What
+// cannot be sent now, or not in order, is left to the fallback by simply letting go of it.
+import { performance } from 'node:perf_hooks'
+import type { Circuits } from './circuit.ts'
+import type { Delivered } from './delivery.ts'
+import { type EventRef, orderingKey } from './events.ts'
+import type { LeasedEvent, Leases } from './leases.ts'
+import type { ResolvedOptions } from './options.ts'
+import type { SavedEvent } from './store/store.ts'
+
+const MAX_BATCH = 500
+const MAX_BATCHES_UNDER_WAY = 4
+
+/** The lease that a unit of work wrote on its events. */
+export interface BirthLease {
+  readonly token: string
+  readonly deadline: number
+  readonly committedAt: number
+}
+
+interface Lane {
+  waiting: LeasedEvent[]
+  sending: boolean
+  /** Every unpublished event up to this seq went, or goes, through this lane. */
+  coveredSeq: number
+  idleSince: number
+}
+
+export class FastPath {
+  readonly #options: ResolvedOptions
+  readonly #circuits: Circuits
+  readonly #leases: Leases
+  readonly #deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>
+  readonly #lanes = new Map<string, Lane>()
+  readonly #ready = new Set<Lane>()
+  #underWay = 0
+  #pumping = false
+  #open = false
+  #onIdle: (() => void)[] = []
+
+  constructor(
+    options: ResolvedOptions,
+    circuits: Circuits,
+    leases: Leases,
+    deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>,
+  ) {
+    this.#options = options
+    this.#circuits = circuits
+    this.#leases = leases
+    this.#deliver = deliver
+  }
+
+  open(): void {
+    this.#open = this.#options.immediate
+  }
+
+  /** From here on new events are the fallback's; what was accepted still goes out. */
+  close(): void {
+    this.#open = false
+  }
+
+  /** Asked before the save: would these be sent at once? If not, they are born without a lease. */
+  wants(events: readonly EventRef[]): boolean {
+    const fits = this.#leases.size + events.length <= this.#options.maxInFlight
+    return this.#open && fits && events.every(({ topic }) => this.#circuits.accepts(topic))
+  }
+
+  /** Called after COMMIT. Takes what it can send, in order, and leaves the rest. */
+  accept(events: readonly SavedEvent[], lease: BirthLease): void {
+    const left = new Set<string>()
+    for (const { after, ...event } of events) {
+      const key = this.#options.inOrder ? orderingKey(event) : event.id
+      const lane = this.#lanes.get(key) ?? newLane()
+      const inOrder = after === null || after <= lane.coveredSeq || !this.#options.inOrder
+      if (left.has(key) || !inOrder || !this.wants([event])) {
+        left.add(key)
+        continue
+      }
+      const leased: LeasedEvent = { event, ...lease }
+      this.#leases.hold([leased])
+      lane.waiting.push(leased)
+      lane.coveredSeq = event.seq
+      this.#lanes.set(key, lane)
+      if (!lane.sending) this.#ready.add(lane)
+    }
+    this.#schedulePump()
+  }
+
+  /** Resolves when nothing is queued or under way. */
+  async idle(): Promise<void> {
+    if (this.#ready.size === 0 && this.#underWay === 0) return
+    await new Promise<void>((resolve) => this.#onIdle.push(resolve))
+  }
+
+  // A lane is kept a while after its last event: an INSERT that ran just before that event's record was
+  // written still names it as its predecessor, and only the lane knows that it has gone out.
+  sweep(): void {
+    const before = performance.now() - this.#options.thresholdMs
+    for (const [key, lane] of this.#lanes) {
+      const idle = !lane.sending && lane.waiting.length === 0
+      if (idle && lane.idleSince < before) this.#lanes.delete(key)
+    }
+  }
+
+  // Units of work that commit in the same turn of the event loop share a batch.
+  #schedulePump(): void {
+    if (this.#pumping) return
+    this.#pumping = true
+    setImmediate(() => {
+      this.#pumping = false
+      while (this.#ready.size > 0 && this.#underWay < MAX_BATCHES_UNDER_WAY) void this.#sendBatch()
+    })
+  }
+
+  async #sendBatch(): Promise<void> {
+    const { batch, lanes } = this.#takeBatch()
+    this.#underWay += 1
+    const { unsent } = await this.#deliver(batch)
+    this.#underWay -= 1
+    for (const [lane, events] of lanes) {
+      lane.sending = false
+      lane.idleSince = performance.now()
+      if (events.some((event) => unsent.has(event))) this.#abandon(lane)
+      else if (lane.waiting.length > 0) this.#ready.add(lane)
+    }
+    if (this.#ready.size > 0) this.#schedulePump()
+    else if (this.#underWay === 0) for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  #takeBatch() {
+    const batch: LeasedEvent[] = []
+    const lanes: [Lane, LeasedEvent[]][] = []
+    for (const lane of this.#ready) {
+      if (batch.length >= MAX_BATCH) break
+      const events = lane.waiting.splice(0, MAX_BATCH - batch.length)
+      batch.push(...events)
+      lanes.push([lane, events])
+      lane.sending = true
+      this.#ready.delete(lane)
+    }
+    return { batch, lanes }
+  }
+
+  // The fallback takes over where this lane stopped; later events find that out from their INSERT.
+  #abandon(lane: Lane): void {
+    this.#leases.drop(lane.waiting)
+    lane.waiting = []
+    lane.coveredSeq = -1
+  }
+}
+
+function newLane(): Lane {
+  return { waiting: [], sending: false, coveredSeq: -1, idleSince: performance.now() }
+}

@@ -1,0 +1,33 @@
+// The public API, in the order in which an event travels.
+export { createOutbox, type Outbox } from './outbox.ts'
+export { DEFAULTS, type OutboxOptions } from './options.ts'
+export type { Duration } from './duration.ts'
+export type { Logger } from './logger.ts'
+export type { EventRef, NewEvent, OutboxEvent } from './events.ts'
+export type { DrizzleDatabase, TransactionOf } from './store/database.ts'
+export type { Emit, UnitOfWorkOptions } from './unit-of-work.ts'
+export type {
+  FailureKind,
+  Publisher,
+  PublishFailure,
+  PublishResult,
+  PublishSuccess,
+} from './publishers/publisher.ts'
+export type {
+  Circuit,
+  Dead,
+  Failed,
+  LifecycleEvents,
+  OutboxEvents,
+  Path,
+  Published,
+} from './lifecycle.ts'
+export {
+  ERROR_CODES,
+  EventRefusedError,
+  OutboxError,
+  type OutboxErrorCode,
+  OutboxOptionsError,
+  PublishError,
+  StoreError,
+} from './errors.ts'

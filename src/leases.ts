@@ -1,0 +1,62 @@
+// The leases this process holds, on both paths. Queued and in-flight rows are renewed in bulk until
+// their outcome is recorded, so a slow send keeps its rows and a dead process loses them by itself.
+// Deadlines are local and monotonic, and count from before the statement that wrote the lease left
+// this process: they always end before the database's own.
+import { performance } from 'node:perf_hooks'
+import type { OutboxEvent } from './events.ts'
+import type { Store } from './store/store.ts'
+
+/** An event in this process's hands. */
+export interface LeasedEvent {
+  readonly event: OutboxEvent
+  readonly token: string
+  /** When COMMIT was confirmed, on the immediate path. */
+  readonly committedAt: number | null
+  /** Until when, by performance.now(), nobody else may take the row. */
+  deadline: number
+}
+
+export class Leases {
+  readonly #store: Pick<Store<never>, 'renew'>
+  readonly #leaseMs: number
+  readonly #held = new Set<LeasedEvent>()
+
+  constructor(store: Pick<Store<never>, 'renew'>, leaseMs: number) {
+    this.#store = store
+    this.#leaseMs = leaseMs
+  }
+
+  /** How often renewOnce() has to run: then a held lease never falls below half of its length. */
+  get renewIntervalMs(): number {
+    return this.#leaseMs / 4
+  }
+
+  get size(): number {
+    return this.#held.size
+  }
+
+  hold(leased: Iterable<LeasedEvent>): void {
+    for (const one of leased) this.#held.add(one)
+  }
+
+  drop(leased: Iterable<LeasedEvent>): void {
+    for (const one of leased) this.#held.delete(one)
+  }
+
+  /** Rule 4: below half of the lease a send may not begin; its row is the fallback's business. */
+  isFresh({ deadline }: LeasedEvent): boolean {
+    return deadline - performance.now() > this.#leaseMs / 2
+  }
+
+  /** Renews what has aged. A row that was not renewed is somebody else's now. */
+  async renewOnce(): Promise<void> {
+    const startedAt = performance.now()
+    const aged = [...this.#held].filter(
+      ({ deadline }) => deadline - startedAt < this.#leaseMs * 0.75,
+    )
+    if (aged.length === 0) return
+    const refs = aged.map(({ event, token }) => ({ id: event.id, token }))
+    const renewed = await this.#store.renew(refs, this.#leaseMs)
+    for (const one of aged) one.deadline = renewed.has(one.event.id) ? startedAt + this.#leaseMs : 0
+  }
+}

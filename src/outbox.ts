@@ -1,0 +1,199 @@
+// createOutbox() wires the path. Read the constructor from top to bottom and you have followed an event
+// from emit to its record; each step gets the next one handed in.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Circuits } from './circuit.ts'
+import { Delivery } from './delivery.ts'
+import { refOf } from './events.ts'
+import { type BirthLease, FastPath } from './fast-path.ts'
+import { Leases } from './leases.ts'
+import { Lifecycle, type OutboxEvents } from './lifecycle.ts'
+import { Loop } from './loop.ts'
+import { type OutboxOptions, type ResolvedOptions, resolveOptions } from './options.ts'
+import { Poller } from './poller.ts'
+import type { Publisher } from './publishers/publisher.ts'
+import { Settler } from './settle.ts'
+import type { DrizzleDatabase, Executor, TransactionOf } from './store/database.ts'
+import { postgresStore } from './store/postgres.ts'
+import type { SavedEvent, Store } from './store/store.ts'
+import { type Emit, type UnitOfWorkOptions, UnitsOfWork } from './unit-of-work.ts'
+
+/** Options are checked here: what cannot work throws OutboxOptionsError before anything runs. */
+export function createOutbox<TDb extends DrizzleDatabase>(
+  options: OutboxOptions<TDb>,
+): Outbox<TDb> {
+  return new Outbox(options)
+}
+
+export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements AsyncDisposable {
+  readonly #options: ResolvedOptions
+  readonly #publisher: Publisher
+  readonly #lifecycle: Lifecycle
+  readonly #store: Store<Executor>
+  readonly #units: UnitsOfWork
+  readonly #fastPath: FastPath
+  readonly #settler: Settler
+  readonly #poller: Poller
+  readonly #circuits: Circuits
+  readonly #pollLoop: Loop
+  readonly #renewLoop: Loop
+  #starting: Promise<void> | null = null
+  #stopping: Promise<void> | null = null
+
+  /** @internal Use createOutbox(). */
+  constructor(given: OutboxOptions<TDb>) {
+    const options = resolveOptions(given)
+    const { publisher, db } = given
+    const lifecycle = new Lifecycle(options.logger)
+    const store = postgresStore(db, options.table)
+    const leases = new Leases(store, options.thresholdMs)
+    const circuits = new Circuits(lifecycle, options.logger, () => this.#pollLoop.wake())
+
+    const settler = new Settler(store, leases, lifecycle, options.logger)
+    const delivery = new Delivery(publisher, options, circuits, leases, settler)
+    const fastPath = new FastPath(options, circuits, leases, (batch) =>
+      delivery.deliver(batch, 'immediate'),
+    )
+    const poller = new Poller(store, options, circuits, leases, lifecycle, (batch) =>
+      delivery.deliver(batch, 'fallback'),
+    )
+    const units = new UnitsOfWork({
+      db,
+      store,
+      options,
+      token: randomUUID(),
+      wanted: (events) => fastPath.wants(events),
+      afterCommit: (events, lease) => this.#afterCommit(events, lease),
+    })
+
+    this.#options = options
+    this.#publisher = publisher
+    this.#lifecycle = lifecycle
+    this.#store = store
+    this.#units = units
+    this.#fastPath = fastPath
+    this.#settler = settler
+    this.#poller = poller
+    this.#circuits = circuits
+    this.#pollLoop = new Loop({
+      intervalMs: options.pollIntervalMs,
+      run: async () => (await poller.runOnce()) > 0,
+      onError: (error) => this.#report('poll', error),
+    })
+    this.#renewLoop = new Loop({
+      intervalMs: leases.renewIntervalMs,
+      run: async () => {
+        fastPath.sweep()
+        await leases.renewOnce()
+        return false
+      },
+      onError: (error) => this.#report('renew', error),
+    })
+  }
+
+  /** Lifecycle events: what happened in the background. Listeners cannot disturb it. */
+  get events(): OutboxEvents {
+    return this.#lifecycle.events
+  }
+
+  /**
+   * Runs `work` in a transaction. Events emitted inside are saved as its last statement and published
+   * after COMMIT; the returned promise does not wait for the broker. If `work` throws, everything rolls
+   * back and the error comes out unchanged. Inside another unit of work it joins that one.
+   */
+  withOutbox<T>(
+    work: (tx: TransactionOf<TDb>, emit: Emit) => Promise<T> | T,
+    options?: UnitOfWorkOptions,
+  ): Promise<T> {
+    return this.#units.run(work, options)
+  }
+
+  /** Emits into the unit of work that this call is part of, from any depth. Outside one it throws. */
+  get emit(): Emit {
+    return this.#units.emit
+  }
+
+  /** Creates or updates the outbox table. Safe to call from many processes at once. */
+  migrate(): Promise<void> {
+    return this.#store.migrate()
+  }
+
+  /** Starts publishing. Does not wait for the broker: while it is away, events wait in the table. */
+  start(): Promise<void> {
+    this.#starting ??= this.#start().catch((error) => {
+      this.#starting = null
+      throw error
+    })
+    return this.#starting
+  }
+
+  /**
+   * Lets sends under way finish within `stopTimeout`, then ends. What is left stays in the table, for
+   * another instance or the next start. Units of work may go on: their events are saved.
+   */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop().finally(() => {
+      this.#starting = null
+      this.#stopping = null
+    })
+    return this.#stopping
+  }
+
+  /** One round of the fallback, now: for tests and for jobs that run by a scheduler of their own. */
+  pollOnce(): Promise<number> {
+    return this.#poller.runOnce()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
+  async #start(): Promise<void> {
+    const { migrate, immediate, poller } = this.#options
+    if (migrate) await this.#store.migrate()
+    else await this.#store.verify()
+    if (!immediate && !poller) return
+    this.#publisher.connect?.().catch((error) => this.#report('connect', error))
+    this.#renewLoop.start()
+    this.#fastPath.open()
+    if (poller) this.#pollLoop.start()
+  }
+
+  async #stop(): Promise<void> {
+    // A start that failed has nothing to stop, and whoever called it has its error.
+    await this.#starting?.catch(() => {})
+    this.#fastPath.close()
+    const drained = Promise.all([this.#pollLoop.stop(), this.#fastPath.idle()])
+      .then(() => this.#settler.idle())
+      .then(() => true)
+    const grace = new AbortController()
+    const overdue = delay(this.#options.stopTimeoutMs, false, { signal: grace.signal })
+    const finished = await Promise.race([drained, overdue.catch(() => false)])
+    grace.abort()
+    if (!finished) {
+      this.#options.logger.warn(
+        {},
+        'stopTimeout passed with sends under way; the fallback has them',
+      )
+    }
+    await this.#renewLoop.stop()
+    this.#circuits.stop()
+    await this.#publisher.disconnect?.().catch((error) => this.#report('disconnect', error))
+  }
+
+  #afterCommit(events: readonly SavedEvent[], lease: BirthLease | null): void {
+    if (this.#lifecycle.hasListeners('event:saved')) {
+      for (const event of events) this.#lifecycle.tell('event:saved', { event: refOf(event) })
+    }
+    if (lease) this.#fastPath.accept(events, lease)
+    else this.#pollLoop.wake()
+  }
+
+  #report(step: string, error: Error): void {
+    this.#options.logger.error(
+      { err: error, step },
+      'a background step failed; it will be tried again',
+    )
+    this.#lifecycle.tell('error', { step, error })
+  }
+}

@@ -1,0 +1,63 @@
+// The fallback: claims what nobody holds any more and hands it to the same delivery as the fast path.
+// A crash after a claim costs nothing but the lease: the rows come back when it ends.
+import { randomUUID } from 'node:crypto'
+import { performance } from 'node:perf_hooks'
+import type { Circuits } from './circuit.ts'
+import type { Delivered } from './delivery.ts'
+import { refOf } from './events.ts'
+import type { LeasedEvent, Leases } from './leases.ts'
+import type { Lifecycle } from './lifecycle.ts'
+import type { ResolvedOptions } from './options.ts'
+import type { Store } from './store/store.ts'
+
+export class Poller {
+  readonly #store: Pick<Store<never>, 'claim'>
+  readonly #options: ResolvedOptions
+  readonly #circuits: Circuits
+  readonly #leases: Leases
+  readonly #lifecycle: Lifecycle
+  readonly #deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>
+
+  constructor(
+    store: Pick<Store<never>, 'claim'>,
+    options: ResolvedOptions,
+    circuits: Circuits,
+    leases: Leases,
+    lifecycle: Lifecycle,
+    deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>,
+  ) {
+    this.#store = store
+    this.#options = options
+    this.#circuits = circuits
+    this.#leases = leases
+    this.#lifecycle = lifecycle
+    this.#deliver = deliver
+  }
+
+  /** One claim and its delivery, recorded. Answers how many events were claimed. */
+  async runOnce(): Promise<number> {
+    const batch = await this.#claim(this.#circuits.claimable(this.#options.batchSize))
+    if (batch.length === 0) return 0
+    this.#lifecycle.tell('batch:claimed', { events: batch.map(({ event }) => refOf(event)) })
+    const { recorded } = await this.#deliver(batch)
+    await recorded
+    return batch.length
+  }
+
+  async #claim(limit: number): Promise<LeasedEvent[]> {
+    if (limit === 0) return []
+    const { thresholdMs, workerId, inOrder } = this.#options
+    // Each claim has its own token: what this process did with the row before is fenced off too.
+    const token = randomUUID()
+    const deadline = performance.now() + thresholdMs
+    const events = await this.#store.claim({
+      lease: { token, workerId, ms: thresholdMs },
+      limit,
+      exceptTopics: this.#circuits.closedTopics(),
+      inOrder,
+    })
+    const batch = events.map((event) => ({ event, token, committedAt: null, deadline }))
+    this.#leases.hold(batch)
+    return batch
+  }
+}

@@ -1,0 +1,53 @@
+// The interface that hides the broker. A publisher sends a batch and says, for each event, what
+// became of it; it neither retries for long nor knows of leases, attempts or the database.
+import type { OutboxEvent } from '../events.ts'
+
+export interface Publisher {
+  /** Shown in logs: `kafka`, `handlers`. */
+  readonly name: string
+  /** When a send counts as unknown and its destination as out of reach. @default `publishTimeout` */
+  readonly timeoutMs?: number
+  /**
+   * The longest a publish() may take to settle, whatever the broker does. The rows of a batch stay
+   * leased that long, so that nobody sends them while the client may still be retrying.
+   * @default the timeout
+   */
+  readonly settlesWithinMs?: number
+  /** Called by start() to warm up. A failure is not fatal: publish() has to connect by itself. */
+  connect?(): Promise<void>
+  /**
+   * Sends the events. Events of one aggregate leave in the order given; when one of them fails, those
+   * after it are not sent (`held`). Answers one result per event, in the order given. A rejection
+   * counts as `transient` for the whole batch.
+   */
+  publish(events: readonly OutboxEvent[]): Promise<readonly PublishResult[]>
+  /** Called by stop(). Closes only what this publisher opened. */
+  disconnect?(): Promise<void>
+}
+
+export type PublishResult = PublishSuccess | PublishFailure
+
+export interface PublishSuccess {
+  readonly ok: true
+  readonly topic: string
+  readonly key: string
+  readonly partition: number | null
+  readonly offset: string | null
+}
+
+export interface PublishFailure {
+  readonly ok: false
+  readonly kind: FailureKind
+  readonly error: Error
+  /** For `transient`: whether the event's topic alone is in trouble. @default 'broker' */
+  readonly scope?: 'broker' | 'topic'
+}
+
+/**
+ * - `transient`: the destination's fault (unreachable, timeout, no leader). Costs no attempt; the
+ *   circuit of the destination opens.
+ * - `permanent`: the message's fault (too large, not authorised). Dead letter at once.
+ * - `rejected`: somebody looked at it and said no (a handler threw). Costs an attempt, then backoff.
+ * - `held`: not tried, because an earlier event of its aggregate failed in the same batch.
+ */
+export type FailureKind = 'transient' | 'permanent' | 'rejected' | 'held'

@@ -1,0 +1,45 @@
+// The one seam to Drizzle: any Drizzle Postgres database, whatever its driver, as something that runs
+// a statement. Errors come out without Drizzle's wrapper, whose message prints every parameter.
+import { DrizzleQueryError, type SQL } from 'drizzle-orm'
+import type { PgTransactionConfig } from 'drizzle-orm/pg-core'
+import { StoreError } from '../errors.ts'
+
+/** What a Drizzle database and a Drizzle transaction have in common. */
+export interface Executor {
+  execute(query: SQL): PromiseLike<unknown>
+}
+
+/** Any Drizzle Postgres database: postgres-js, node-postgres, PGlite and their like. */
+export interface DrizzleDatabase extends Executor {
+  transaction(work: (tx: never) => Promise<unknown>, config?: PgTransactionConfig): Promise<unknown>
+}
+
+/** The transaction that a database hands to its callback, with the user's own schema in it. */
+export type TransactionOf<TDb extends DrizzleDatabase> = Parameters<
+  Parameters<TDb['transaction']>[0]
+>[0]
+
+const UNDEFINED_TABLE = '42P01'
+
+/** Runs one statement. `step` says in the error what was being done; parameters never appear there. */
+export async function run<Row>(executor: Executor, step: string, query: SQL): Promise<Row[]> {
+  try {
+    const result = await executor.execute(query)
+    // postgres-js answers with the rows, node-postgres and PGlite with an object around them.
+    return (Array.isArray(result) ? result : (result as { rows: Row[] }).rows) as Row[]
+  } catch (thrown) {
+    throw storeError(step, thrown instanceof DrizzleQueryError ? thrown.cause : thrown)
+  }
+}
+
+function storeError(step: string, cause: unknown): StoreError {
+  const { code, message } = (cause ?? {}) as { code?: string; message?: string }
+  if (code === UNDEFINED_TABLE) {
+    return new StoreError(
+      'TABLE_MISSING',
+      `${step}: the outbox table is missing; call outbox.migrate(), pass migrate: true, or check the options schema and table`,
+      { cause },
+    )
+  }
+  return new StoreError('STORE_FAILED', `${step}: ${message ?? 'the database failed'}`, { cause })
+}

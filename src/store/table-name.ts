@@ -1,0 +1,32 @@
+// Names of the schema and the table, checked once and quoted wherever they meet SQL.
+import { sql, type SQL } from 'drizzle-orm'
+import { OutboxOptionsError } from '../errors.ts'
+import { isStorable } from '../payload.ts'
+
+export interface TableName {
+  readonly schema: string
+  readonly name: string
+}
+
+/** Postgres cuts names at 63 bytes without a word; our longest suffix, `_available_idx`, must still fit. */
+const MAX_BYTES = { schema: 63, table: 63 - '_available_idx'.length }
+
+export function checkName(option: keyof typeof MAX_BYTES, value: unknown): string {
+  const fits =
+    typeof value === 'string' &&
+    value !== '' &&
+    isStorable(value) &&
+    Buffer.byteLength(value) <= MAX_BYTES[option]
+  if (fits) return value
+  throw new OutboxOptionsError(
+    `${option} must be a name of 1 to ${MAX_BYTES[option]} bytes without U+0000, got ${typeof value === 'string' ? `'${value}'` : typeof value}`,
+  )
+}
+
+export function quoteName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
+
+export function qualifiedName({ schema, name }: TableName): SQL {
+  return sql.raw(`${quoteName(schema)}.${quoteName(name)}`)
+}
