@@ -48,7 +48,7 @@ export class Leases {
     return deadline - performance.now() > this.#leaseMs / 2
   }
 
-  /** Renews what has aged. A row that was not renewed is somebody else's now. */
+  /** Renews what has aged. Where that fails the old deadline stands, and ends before the lease does. */
   async renewOnce(): Promise<void> {
     const startedAt = performance.now()
     const aged = [...this.#held].filter(
@@ -57,6 +57,8 @@ export class Leases {
     if (aged.length === 0) return
     const refs = aged.map(({ event, token }) => ({ id: event.id, token }))
     const renewed = await this.#store.renew(refs, this.#leaseMs)
-    for (const one of aged) one.deadline = renewed.has(one.event.id) ? startedAt + this.#leaseMs : 0
+    for (const one of aged) {
+      if (renewed.has(one.event.id)) one.deadline = startedAt + this.#leaseMs
+    }
   }
 }

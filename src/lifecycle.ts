@@ -61,40 +61,66 @@ export interface LifecycleEvents {
   error: (failure: { step: string; error: Error }) => void
 }
 
-/** What users see of the emitter: they listen, the outbox speaks. */
-export type OutboxEvents = Pick<EventEmitter<LifecycleEvents>, 'on' | 'once' | 'off'>
+/** What users see: they listen, the outbox speaks. */
+export interface OutboxEvents {
+  on<Name extends keyof LifecycleEvents>(name: Name, listener: LifecycleEvents[Name]): this
+  once<Name extends keyof LifecycleEvents>(name: Name, listener: LifecycleEvents[Name]): this
+  off<Name extends keyof LifecycleEvents>(name: Name, listener: LifecycleEvents[Name]): this
+}
 
-type Listener = (signal: unknown) => unknown
+type Guarded = (signal: unknown) => void
 
 export class Lifecycle {
-  readonly events = new EventEmitter<LifecycleEvents>()
+  readonly #emitter = new EventEmitter()
   readonly #logger: Logger
+  readonly #guards = new WeakMap<object, Guarded>()
 
   constructor(logger: Logger) {
     this.#logger = logger
   }
 
-  hasListeners(name: keyof LifecycleEvents): boolean {
-    return this.events.listenerCount(name) > 0
+  readonly events: OutboxEvents = {
+    on: (name, listener) => {
+      this.#emitter.on(name, this.#guard(name, listener))
+      return this.events
+    },
+    once: (name, listener) => {
+      this.#emitter.once(name, this.#guard(name, listener))
+      return this.events
+    },
+    off: (name, listener) => {
+      this.#emitter.off(name, this.#guard(name, listener))
+      return this.events
+    },
   }
 
-  // Not events.emit(): that one lets a throwing listener stop its neighbours and the caller, and an
-  // async listener's rejection would end the process.
+  hasListeners(name: keyof LifecycleEvents): boolean {
+    return this.#emitter.listenerCount(name) > 0
+  }
+
   tell<Name extends keyof LifecycleEvents>(
     name: Name,
-    signal: Parameters<LifecycleEvents[Name]>[0],
+    ...[signal]: Parameters<LifecycleEvents[Name]>
   ): void {
-    for (const listener of this.events.listeners(name) as Listener[]) {
-      try {
-        const returned = listener(signal)
-        if (returned instanceof Promise) returned.catch((error) => this.#complain(name, error))
-      } catch (error) {
-        this.#complain(name, error)
-      }
-    }
+    this.#emitter.emit(name, signal)
   }
 
-  #complain(name: string, error: unknown): void {
-    this.#logger.error({ err: error, event: name }, 'a lifecycle listener failed')
+  // Left alone, a listener that throws stops its neighbours and the caller, and an async one that
+  // rejects ends the process. The same listener always gets the same guard: so off() finds it.
+  #guard(event: string, listener: (signal: never) => unknown): Guarded {
+    const complain = (err: unknown) =>
+      this.#logger.error({ err, event }, 'a lifecycle listener failed')
+    const guard: Guarded =
+      this.#guards.get(listener) ??
+      ((signal) => {
+        try {
+          const returned = listener(signal as never)
+          if (returned instanceof Promise) returned.catch(complain)
+        } catch (error) {
+          complain(error)
+        }
+      })
+    this.#guards.set(listener, guard)
+    return guard
   }
 }

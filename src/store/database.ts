@@ -11,7 +11,12 @@ export interface Executor {
 
 /** Any Drizzle Postgres database: postgres-js, node-postgres, PGlite and their like. */
 export interface DrizzleDatabase extends Executor {
-  transaction(work: (tx: never) => Promise<unknown>, config?: PgTransactionConfig): Promise<unknown>
+  transaction(
+    // Only `any` lets each driver's own transaction type stand here and come out again in TransactionOf.
+    // oxlint-disable-next-line typescript/no-explicit-any
+    work: (tx: any) => Promise<unknown>,
+    config?: PgTransactionConfig,
+  ): Promise<unknown>
 }
 
 /** The transaction that a database hands to its callback, with the user's own schema in it. */

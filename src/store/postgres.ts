@@ -85,16 +85,22 @@ export function postgresStore(db: DrizzleDatabase, table: TableName): Store<Exec
     return rows.map(decodeRow).toSorted((a, b) => a.seq - b.seq)
   }
 
+  // SKIP LOCKED: a row that somebody is writing to right now is about to be settled, or lost. Waiting for
+  // it while holding the others would keep their outcomes from being recorded.
   async function renew(leases: readonly LeaseRef[], ms: number) {
     const rows = await run<{ id: string }>(
       db,
       'renew leases',
       sql`
+        with held as materialized (
+          select o.id from ${outbox} o
+          join json_to_recordset(${JSON.stringify(leases)}::text::json) as e(id uuid, token uuid)
+            on o.id = e.id and o.lease_token = e.token
+          where o.status = 'pending' for update of o skip locked
+        )
         update ${outbox} o set available_at = clock_timestamp() + ${ms}::float8 * interval '1 ms',
           updated_at = clock_timestamp()
-        from json_to_recordset(${JSON.stringify(leases)}::text::json) as e(id uuid, token uuid)
-        where o.id = e.id and o.lease_token = e.token and o.status = 'pending'
-        returning o.id`,
+        from held where o.id = held.id returning o.id`,
     )
     return new Set(rows.map((row) => row.id))
   }

@@ -1,0 +1,48 @@
+// A process that dies holding rows loses them to the next one when their lease ends; nothing else
+// happens, and nobody has to clean up.
+import { expect, it } from 'vitest'
+import { kafkaPublisher } from '../../src/publishers/kafka.ts'
+import { runProcess } from '../support/child-process.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
+import { createTopic, readTopic } from '../support/topic-reader.ts'
+import { uniqueName } from '../support/unique-name.ts'
+import { nextEvent } from '../support/wait-until.ts'
+
+const fixture = useFixture()
+
+describeWithKafka('a process killed after COMMIT', () => {
+  it('has its event delivered by another instance, once, after the threshold', async () => {
+    const topic = uniqueName('killed')
+    await createTopic(kafkaBrokers(), topic)
+    const end = await runProcess('dies-after-commit', [
+      fixture.url,
+      kafkaBrokers()[0]!,
+      topic,
+      '5s',
+    ])
+    expect(end).toMatchObject({ signal: 'SIGKILL', output: '' })
+    expect(await fixture.rows()).toMatchObject([
+      { status: 'pending', available: false, worker_id: 'the one that dies' },
+    ])
+
+    const outbox = fixture.outbox({
+      publisher: kafkaPublisher({ kafka: quietKafka(kafkaBrokers()) }),
+      poller: true,
+      pollInterval: '50ms',
+      workerId: 'the one that lives',
+    })
+    const published = nextEvent(outbox.events, 'event:published')
+    await outbox.start()
+    expect(await published).toMatchObject({ path: 'fallback' })
+    expect(await fixture.rows()).toMatchObject([
+      { status: 'published', worker_id: 'the one that lives' },
+    ])
+    const [row] = await fixture.sql`
+      select last_attempt_at - created_at >= interval '5 s' as after_threshold from outbox`
+    expect(row?.['after_threshold']).toBe(true)
+
+    const reader = await readTopic(kafkaBrokers(), topic)
+    expect(await reader.readToEnd()).toHaveLength(1)
+    await reader.stop()
+  })
+})

@@ -1,0 +1,80 @@
+// Several instances poll at once: no row is taken twice, and nobody blocks.
+import { expect, it } from 'vitest'
+import { kafkaPublisher } from '../../src/publishers/kafka.ts'
+import { connect } from '../support/database.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
+import { newEvent } from '../support/sample-events.ts'
+import { createTopic, readTopic } from '../support/topic-reader.ts'
+import { uniqueName } from '../support/unique-name.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const fixture = useFixture()
+const COUNT = 10_000
+
+async function saveBacklog(topic: string) {
+  const saver = fixture.handling({})
+  for (let n = 0; n < COUNT; n += 1_000) {
+    await saver.withOutbox(async (_, emit) => {
+      const events = Array.from({ length: 1_000 }, (__, i) => {
+        return newEvent({ aggregateId: `order-${(n + i) % 500}`, payload: n + i, topic })
+      })
+      emit(events)
+    })
+  }
+}
+
+describeWithKafka('two pollers and 10,000 rows', () => {
+  it('claims each row once, and delivers each once and in order', async () => {
+    const topic = uniqueName('pollers')
+    await createTopic(kafkaBrokers(), topic)
+    await saveBacklog(topic)
+
+    const claimed: string[] = []
+    const workers = new Set<string>()
+    const connections = [connect(fixture.url), connect(fixture.url)]
+    const outboxes = connections.map(({ db }, n) => {
+      const publisher = kafkaPublisher({ kafka: quietKafka(kafkaBrokers()) })
+      const outbox = fixture.outbox({
+        db,
+        publisher,
+        poller: true,
+        threshold: '30s',
+        workerId: `worker ${n}`,
+      })
+      outbox.events.on('batch:claimed', ({ events }) => {
+        claimed.push(...events.map(({ id }) => id))
+        workers.add(`worker ${n}`)
+      })
+      return outbox
+    })
+    await Promise.all(outboxes.map((outbox) => outbox.start()))
+    await waitUntil(
+      async () => {
+        const [left] = await fixture.sql`select 1 from outbox where status = 'pending' limit 1`
+        return left === undefined
+      },
+      { message: 'the backlog is drained', timeoutMs: 50_000 },
+    )
+    await Promise.all(outboxes.map((outbox) => outbox.stop()))
+    await Promise.all(connections.map((connection) => connection.close()))
+
+    expect(claimed).toHaveLength(COUNT)
+    expect(new Set(claimed).size).toBe(COUNT)
+    expect(workers.size).toBe(2)
+    const reader = await readTopic(kafkaBrokers(), topic)
+    const messages = await reader.readToEnd()
+    await reader.stop()
+    expect(messages).toHaveLength(COUNT)
+    expect(new Set(messages.map(({ value }) => value)).size).toBe(COUNT)
+    expect(outOfOrder(messages)).toEqual([])
+  })
+})
+
+function outOfOrder(messages: readonly { key: string | null; value: string | null }[]) {
+  const last = new Map<string | null, number>()
+  return messages.filter(({ key, value }) => {
+    const before = last.get(key) ?? -1
+    last.set(key, Number(value))
+    return Number(value) <= before
+  })
+}

@@ -1,0 +1,71 @@
+// The library brings its own table: applied by many at once, any number of times, under any name.
+import { expect, it } from 'vitest'
+import { createOutbox } from '../../src/index.ts'
+import { handlersPublisher } from '../../src/publishers/handlers.ts'
+import { connect } from '../support/database.ts'
+import { useFixture } from '../support/fixture.ts'
+import { newEvent } from '../support/sample-events.ts'
+
+const fixture = useFixture()
+const publisher = handlersPublisher({ handlers: { OrderCompleted: () => {} } })
+
+const columnsOf = (schema: string, table: string) => fixture.sql`
+  select column_name, data_type, is_nullable, column_default from information_schema.columns
+  where table_schema = ${schema} and table_name = ${table} order by ordinal_position`
+const indexesOf = (schema: string, table: string) => fixture.sql`
+  select indexname, indexdef from pg_indexes where schemaname = ${schema} and tablename = ${table}`
+
+it('lets ten instances migrate at once', async () => {
+  const names = { schema: 'ten', table: 'events' }
+  const connections = Array.from({ length: 10 }, () => connect(fixture.url))
+  const outboxes = connections.map(({ db }) => createOutbox({ db, publisher, ...names }))
+  await Promise.all(outboxes.map((outbox) => outbox.migrate()))
+  await Promise.all(connections.map((connection) => connection.close()))
+  expect(await columnsOf('ten', 'events')).toEqual(await columnsOf('public', 'outbox'))
+  expect(await indexesOf('ten', 'events')).toHaveLength(3)
+  expect(await fixture.sql`select name from ten.events_migrations`).toHaveLength(1)
+})
+
+it.each([
+  ['quotes', { schema: 'we"ird', table: `my "out''box"` }],
+  ['a statement', { schema: 'x; drop table outbox;--', table: 'a b;c' }],
+  ['other alphabets', { schema: 'схема', table: '出站' }],
+])('works under names with %s', async (_, names) => {
+  const outbox = fixture.outbox({ publisher, ...names, migrate: true })
+  await outbox.start()
+  await outbox.withOutbox(async (__, emit) => emit(newEvent()))
+  await outbox.stop()
+  const rows = await fixture.sql`
+    select status from ${fixture.sql(names.schema)}.${fixture.sql(names.table)}`
+  expect(rows).toEqual([{ status: 'published' }])
+})
+
+it('needs no rights to create anything once the table is up to date', async () => {
+  await fixture.sql.unsafe(`
+    create role tenant login; grant select, insert, update, delete on outbox to tenant;
+    grant select on outbox_migrations to tenant`)
+  const url = new URL(fixture.url)
+  url.username = 'tenant'
+  const connection = connect(url.href)
+  const outbox = fixture.outbox({ db: connection.db, publisher, migrate: true })
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await outbox.stop()
+  expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
+  await connection.close()
+  await fixture.sql.unsafe('drop owned by tenant; drop role tenant')
+})
+
+it('refuses to start without its table, and names the remedy', async () => {
+  const outbox = fixture.outbox({ publisher, table: 'nowhere' })
+  await expect(outbox.start()).rejects.toMatchObject({ code: 'TABLE_MISSING' })
+  await expect(outbox.start()).rejects.toThrow(/outbox\.migrate\(\)/)
+})
+
+it('looks up rows to send in partial indexes that leave history out', async () => {
+  const definitions = (await indexesOf('public', 'outbox')).map((index) => index['indexdef'])
+  expect(definitions).toContainEqual(expect.stringMatching(/\(available_at, seq\) WHERE .*pending/))
+  expect(definitions).toContainEqual(
+    expect.stringMatching(/\(aggregate_type, aggregate_id, seq\) WHERE .*<> 'published'/),
+  )
+})

@@ -1,0 +1,115 @@
+// Order per aggregate: events of one key leave in the order in which they were saved, on both paths.
+import { expect, it } from 'vitest'
+import { defer } from '../support/deferred.ts'
+import { useFixture } from '../support/fixture.ts'
+import { newEvent } from '../support/sample-events.ts'
+import { nextEvent, waitUntil } from '../support/wait-until.ts'
+
+const fixture = useFixture()
+const event = (payload: number) => newEvent({ aggregateId: 'one', payload })
+
+it('sends the events of one aggregate one after another, while others overtake', async () => {
+  const release = defer()
+  const handled: unknown[] = []
+  const outbox = fixture.handling({
+    OrderCompleted: async ({ payload }) => {
+      if (payload === 1) await release.promise
+      handled.push(payload)
+    },
+  })
+  await outbox.start()
+  for (const n of [1, 2, 3]) await outbox.withOutbox(async (_, emit) => emit(event(n)))
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 'other' })))
+  await waitUntil(() => handled.includes('other'), { message: 'another aggregate went ahead' })
+  release.resolve()
+  await waitUntil(() => handled.length === 4, { message: 'all were handled' })
+  expect(handled).toEqual(['other', 1, 2, 3])
+})
+
+it('leaves an event to the fallback while an earlier one of its aggregate is not published', async () => {
+  const handled: unknown[] = []
+  let broken = true
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: ({ payload }) => {
+        if (broken) throw new Error('not yet')
+        handled.push(payload)
+      },
+    },
+    { backoffBase: 0 },
+  )
+  await outbox.start()
+  const failed = nextEvent(outbox.events, 'event:failed')
+  await outbox.withOutbox(async (_, emit) => emit(event(1)))
+  await failed
+  broken = false
+  await outbox.withOutbox(async (_, emit) => emit(event(2)))
+  await outbox.stop()
+  expect(handled).toEqual([])
+  await waitUntil(
+    async () => {
+      await outbox.pollOnce()
+      return handled.length === 2
+    },
+    { message: 'the fallback delivered both' },
+  )
+  expect(handled).toEqual([1, 2])
+})
+
+it('claims, per aggregate, only a run from its oldest unpublished event', async () => {
+  const saver = fixture.handling({})
+  for (const n of [1, 2, 3]) await saver.withOutbox(async (_, emit) => emit(event(n)))
+  await saver.withOutbox(async (_, emit) => emit(newEvent({ aggregateId: 'two' })))
+  await fixture.sql`update outbox set available_at = clock_timestamp() + interval '1 hour'
+    where seq = (select min(seq) from outbox)`
+  const handled: string[] = []
+  const outbox = fixture.handling({ OrderCompleted: (e) => void handled.push(e.aggregateId) })
+  expect(await outbox.pollOnce()).toBe(1)
+  expect(handled).toEqual(['two'])
+})
+
+it('does not claim the followers of a row that another claim has locked', async () => {
+  const saver = fixture.handling({})
+  for (const n of [1, 2, 3]) await saver.withOutbox(async (_, emit) => emit(event(n)))
+  const outbox = fixture.handling({ OrderCompleted: () => {} })
+  await fixture.sql.begin(async (tx) => {
+    await tx`select 1 from outbox where seq = (select min(seq) from outbox) for update`
+    expect(await outbox.pollOnce()).toBe(0)
+  })
+  expect(await outbox.pollOnce()).toBe(3)
+})
+
+it('makes progress when a head became available later than its followers', async () => {
+  const saver = fixture.handling({})
+  for (let n = 0; n < 10; n += 1) await saver.withOutbox(async (_, emit) => emit(event(n)))
+  await fixture.sql`update outbox set available_at = available_at - interval '1 minute'
+    where seq > (select min(seq) from outbox)`
+  const handled: unknown[] = []
+  const outbox = fixture.handling(
+    { OrderCompleted: ({ payload }) => void handled.push(payload) },
+    { batchSize: 2 },
+  )
+  while (await outbox.pollOnce());
+  expect(handled).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+})
+
+it('lets events of one aggregate overtake each other with ordering: none', async () => {
+  const release = defer()
+  const handled: unknown[] = []
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: async ({ payload }) => {
+        if (payload === 1) await release.promise
+        handled.push(payload)
+      },
+    },
+    { ordering: 'none' },
+  )
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(event(1)))
+  await outbox.withOutbox(async (_, emit) => emit(event(2)))
+  await waitUntil(() => handled.length === 1, { message: 'the second overtook the first' })
+  release.resolve()
+  await outbox.stop()
+  expect(handled).toEqual([2, 1])
+})

@@ -1,0 +1,151 @@
+// Rule 1: the row exists exactly if the business transaction committed; and nothing is published that
+// was not saved.
+import { sql as raw } from 'drizzle-orm'
+import { expect, it } from 'vitest'
+import { kafkaPublisher } from '../../src/publishers/kafka.ts'
+import { defer } from '../support/deferred.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
+import { newEvent } from '../support/sample-events.ts'
+import { createTopic, readTopic } from '../support/topic-reader.ts'
+import { uniqueName } from '../support/unique-name.ts'
+import { nextEvent } from '../support/wait-until.ts'
+
+const fixture = useFixture()
+const unexpected = { OrderCompleted: () => expect.unreachable('nothing was committed') }
+
+describeWithKafka('on Kafka', () => {
+  it('publishes nothing when the transaction rolls back', async () => {
+    const topic = uniqueName('rollback')
+    await createTopic(kafkaBrokers(), topic)
+    const publisher = kafkaPublisher({ kafka: quietKafka(kafkaBrokers()) })
+    const outbox = fixture.outbox({ publisher, topic })
+    await outbox.start()
+    const failure = new Error('the business said no')
+
+    const rolledBack = outbox.withOutbox(async (_, emit) => {
+      emit(newEvent({ payload: 'rolled back' }))
+      throw failure
+    })
+    await expect(rolledBack).rejects.toBe(failure)
+    const published = nextEvent(outbox.events, 'event:published')
+    await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 'committed' })))
+    await published
+
+    const reader = await readTopic(kafkaBrokers(), topic)
+    const messages = await reader.readToEnd()
+    await reader.stop()
+    expect(messages.map(({ value }) => value)).toEqual(['"committed"'])
+    expect(await fixture.rows()).toHaveLength(1)
+  })
+})
+
+it('saves the events and the business rows together, in one INSERT and in the order of emit', async () => {
+  const outbox = fixture.handling({})
+  await fixture.sql`create table orders (id int primary key)`
+  const ids = await outbox.withOutbox(async (tx, emit) => {
+    await tx.execute(raw`insert into orders values (1)`)
+    return [
+      emit(newEvent({ type: 'First' })),
+      ...emit([newEvent({ type: 'Second' }), newEvent({ type: 'Third' })]),
+    ]
+  })
+  const rows = await fixture.rows()
+  expect(rows.map((row) => row.event_type)).toEqual(['First', 'Second', 'Third'])
+  expect(rows.map((row) => row.id)).toEqual(ids)
+  const [xmins] = await fixture.sql`select count(distinct xmin::text || cmin::text) from outbox`
+  expect(xmins?.['count']).toBe('1')
+  expect(await fixture.sql`select id from orders`).toHaveLength(1)
+})
+
+it('rolls back when an event is refused, even if the refusal was caught', async () => {
+  const outbox = fixture.handling(unexpected)
+  await outbox.start()
+  const work = outbox.withOutbox(async (_, emit) => {
+    emit(newEvent())
+    try {
+      emit(newEvent({ payload: 1n }))
+    } catch {
+      // A broad catch somewhere in the application.
+    }
+  })
+  await expect(work).rejects.toMatchObject({ code: 'PAYLOAD_NOT_JSON' })
+  expect(await fixture.rows()).toEqual([])
+})
+
+it('rolls back the business when the events cannot be saved, and says why without the payload', async () => {
+  const outbox = fixture.handling(unexpected, { table: 'missing' })
+  await fixture.sql`create table payments (id int primary key)`
+  const work = outbox.withOutbox(async (tx, emit) => {
+    await tx.execute(raw`insert into payments values (1)`)
+    emit(newEvent({ payload: 'hunter2' }))
+  })
+  const error: Error = await work.then(
+    () => expect.unreachable('there is no table'),
+    (thrown) => thrown,
+  )
+  expect(error).toMatchObject({ code: 'TABLE_MISSING', message: /outbox\.migrate\(\)/ as never })
+  expect(`${error.message} ${error.stack}`).not.toContain('hunter2')
+  expect(await fixture.sql`select id from payments`).toEqual([])
+})
+
+it('refuses emit() outside a unit of work, and after its end', async () => {
+  const outbox = fixture.handling(unexpected)
+  expect(() => outbox.emit(newEvent())).toThrow(
+    expect.objectContaining({ code: 'NO_UNIT_OF_WORK' }),
+  )
+  const late = await outbox.withOutbox((_, emit) => emit)
+  // oxlint-disable-next-line vitest/no-conditional-expect
+  expect(() => late(newEvent())).toThrow(expect.objectContaining({ code: 'UNIT_OF_WORK_OVER' }))
+  expect(await fixture.rows()).toEqual([])
+})
+
+it('does not let a forgotten statement behind the save undo it unnoticed', async () => {
+  const handled: string[] = []
+  const outbox = fixture.handling({ OrderCompleted: (event) => void handled.push(event.id) })
+  await outbox.start()
+  const saveIsUnderWay = defer()
+  const forgotten = defer<Error>()
+  await outbox.withOutbox(async (tx, emit) => {
+    emit(newEvent())
+    void saveIsUnderWay.promise.then(async () => {
+      try {
+        // It fails, and would turn the COMMIT that follows into a rollback that nobody hears of.
+        await tx.execute(raw`select 1 / 0`)
+      } catch (error) {
+        forgotten.resolve(error as Error)
+      }
+    })
+    queueMicrotask(() => setImmediate(saveIsUnderWay.resolve))
+  })
+  expect(await forgotten.promise).toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
+  await outbox.stop()
+  expect(await fixture.rows()).toMatchObject([{ id: handled[0], status: 'published' }])
+})
+
+it('passes the isolation level and access mode of a transaction through', async () => {
+  const outbox = fixture.handling({})
+  const level = await outbox.withOutbox(
+    async (tx) => await tx.execute(raw`show transaction_isolation`),
+    { isolationLevel: 'serializable' },
+  )
+  expect(level).toMatchObject([{ transaction_isolation: 'serializable' }])
+  const writing = outbox.withOutbox(async (_, emit) => emit(newEvent()), {
+    accessMode: 'read only',
+  })
+  await expect(writing).rejects.toThrow(/read-only transaction/)
+})
+
+it('finds the unit of work from any depth of the call stack, and joins it when nested', async () => {
+  const outbox = fixture.handling({})
+  const deep = async () => {
+    await Promise.resolve()
+    outbox.emit(newEvent({ type: 'Deep' }))
+  }
+  await outbox.withOutbox(async () => {
+    await deep()
+    await outbox.withOutbox(async (_, emit) => void emit(newEvent({ type: 'Joined' })))
+  })
+  const [transactions] = await fixture.sql`select count(distinct xmin::text) from outbox`
+  expect(transactions?.['count']).toBe('1')
+  expect((await fixture.rows()).map((row) => row.event_type)).toEqual(['Deep', 'Joined'])
+})

@@ -1,0 +1,105 @@
+// start() and stop(), and the switches that leave parts of the path out.
+import { expect, it } from 'vitest'
+import { defer } from '../support/deferred.ts'
+import { useFixture } from '../support/fixture.ts'
+import { newEvent } from '../support/sample-events.ts'
+import { nextEvent, waitUntil } from '../support/wait-until.ts'
+
+const fixture = useFixture()
+
+function countingHandler() {
+  const handled: string[] = []
+  return { handled, handlers: { OrderCompleted: (e: { id: string }) => void handled.push(e.id) } }
+}
+
+it('finishes and records what is under way before stop() resolves', async () => {
+  const [started, release] = [defer(), defer()]
+  const outbox = fixture.handling({
+    OrderCompleted: async () => {
+      started.resolve()
+      await release.promise
+    },
+  })
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await started.promise
+  const stopped = outbox.stop()
+  release.resolve()
+  await stopped
+  expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
+})
+
+it('ends stop() after stopTimeout and leaves the row to the fallback', async () => {
+  const [started, never] = [defer(), defer()]
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: async () => {
+        started.resolve()
+        await never.promise
+      },
+    },
+    { stopTimeout: '50ms' },
+  )
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await started.promise
+  await outbox.stop()
+  expect(await fixture.rows()).toMatchObject([{ status: 'pending', attempts: 0 }])
+  const { handlers, handled } = countingHandler()
+  const other = fixture.handling(handlers)
+  await waitUntil(() => other.pollOnce(), { message: 'the lease of the stopped one ends' })
+  expect(handled).toHaveLength(1)
+})
+
+it('may be started and stopped any number of times, also at once', async () => {
+  const { handlers, handled } = countingHandler()
+  const outbox = fixture.handling(handlers)
+  await outbox.stop()
+  await Promise.all([outbox.start(), outbox.start()])
+  await Promise.all([outbox.stop(), outbox.stop()])
+  await outbox.start()
+  const published = nextEvent(outbox.events, 'event:published')
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await published
+  expect(handled).toHaveLength(1)
+})
+
+it('saves for the fallback what is committed while stopped', async () => {
+  const { handlers, handled } = countingHandler()
+  const outbox = fixture.handling(handlers)
+  await outbox.start()
+  await outbox.stop()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  expect(await fixture.rows()).toMatchObject([{ status: 'pending', available: true }])
+  expect(await outbox.pollOnce()).toBe(1)
+  expect(handled).toHaveLength(1)
+})
+
+it('stops at the end of an `await using` block', async () => {
+  const { handlers } = countingHandler()
+  const outbox = fixture.handling(handlers)
+  {
+    await using running = outbox
+    await running.start()
+  }
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  expect(await fixture.rows()).toMatchObject([{ status: 'pending', available: true }])
+})
+
+it('leaves everything to the poller with immediate: false', async () => {
+  const { handlers } = countingHandler()
+  const outbox = fixture.handling(handlers, { immediate: false, poller: true })
+  await outbox.start()
+  const published = nextEvent(outbox.events, 'event:published')
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  expect(await published).toMatchObject({ path: 'fallback', latencyMs: null })
+})
+
+it('only saves with enabled: false', async () => {
+  const { handlers } = countingHandler()
+  const outbox = fixture.handling(handlers, { enabled: false })
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await outbox.stop()
+  expect(await fixture.rows()).toMatchObject([{ status: 'pending', available: true }])
+})

@@ -1,0 +1,108 @@
+// What most tests on real servers need: a database of the file's own with the outbox table in it, and
+// outboxes that are stopped when their test ends.
+import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
+import { Kafka, type KafkaConfig, logLevel } from 'kafkajs'
+import type postgres from 'postgres'
+import { afterAll, afterEach, beforeAll, describe, inject } from 'vitest'
+import { createOutbox, type Outbox, type OutboxOptions } from '../../src/index.ts'
+import { type Handler, handlersPublisher } from '../../src/publishers/handlers.ts'
+import { connect, createDatabase, type TestConnection, type TestDatabase } from './database.ts'
+
+/** Leases short enough to watch them end, and a poller that only runs when the test says so. */
+const WATCHABLE = {
+  threshold: '400ms',
+  publishTimeout: '200ms',
+  pollInterval: '1h',
+  poller: false,
+} as const
+
+type TestOptions = Partial<OutboxOptions<PostgresJsDatabase>>
+
+export type Fixture = {
+  readonly url: string
+  readonly db: PostgresJsDatabase
+  /** Raw SQL, past the outbox. */
+  readonly sql: postgres.Sql
+  /** An outbox on this database, not yet started. */
+  outbox(options: TestOptions & Pick<OutboxOptions, 'publisher'>): Outbox<PostgresJsDatabase>
+  /** One whose events are handled in process. */
+  handling(handlers: Record<string, Handler>, options?: TestOptions): Outbox<PostgresJsDatabase>
+  rows(): Promise<Row[]>
+}
+
+type Row = {
+  id: string
+  seq: string
+  aggregate_id: string
+  event_type: string
+  status: string
+  attempts: number
+  last_error: string | null
+  worker_id: string
+  /** Whether the fallback may take it now, by the database's clock. */
+  available: boolean
+  /** Whether its lease of birth, of WATCHABLE's threshold, would have ended by now. */
+  born_lease_over: boolean
+}
+
+export function useFixture(): Fixture {
+  let database: TestDatabase
+  let connection: TestConnection
+  const outboxes: Outbox<PostgresJsDatabase>[] = []
+
+  beforeAll(async () => {
+    database = await createDatabase()
+    connection = connect(database.url)
+    const publisher = handlersPublisher({ handlers: {} })
+    await createOutbox({ db: connection.db, publisher }).migrate()
+  })
+  afterEach(async () => {
+    await Promise.all(outboxes.splice(0).map((outbox) => outbox.stop()))
+    await connection.client`truncate outbox`
+  })
+  afterAll(async () => {
+    await connection.close()
+    await database.drop()
+  })
+
+  return {
+    get url() {
+      return database.url
+    },
+    get db() {
+      return connection.db
+    },
+    get sql() {
+      return connection.client
+    },
+    outbox(options) {
+      const outbox = createOutbox({ db: connection.db, ...WATCHABLE, ...options })
+      outboxes.push(outbox)
+      return outbox
+    },
+    handling(handlers, options = {}) {
+      return this.outbox({ publisher: handlersPublisher({ handlers }), ...options })
+    },
+    async rows() {
+      return await connection.client<Row[]>`
+        select id, seq, aggregate_id, event_type, status, attempts, last_error, worker_id,
+          available_at <= clock_timestamp() as available,
+          created_at + interval '400 ms' <= clock_timestamp() as born_lease_over
+        from outbox order by seq`
+    },
+  }
+}
+
+/** A suite that needs the shared broker; without one it is skipped by name. */
+export const describeWithKafka = describe.skipIf(inject('kafkaMissing') !== null)
+
+/** A suite that kills or freezes a broker, and so has to start its own. */
+export const describeWithOwnKafka = describe.skipIf(inject('ownKafkaMissing') !== null)
+
+export function kafkaBrokers(): string[] {
+  return inject('kafkaBrokers') ?? []
+}
+
+export function quietKafka(brokers: string[], config: Partial<KafkaConfig> = {}): Kafka {
+  return new Kafka({ brokers, logLevel: logLevel.NOTHING, ...config })
+}

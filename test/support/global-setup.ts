@@ -1,0 +1,60 @@
+// Starts one Postgres and one Kafka for the whole run and tells the test files where they are. Their
+// folders are guarded (see owned-folder.ts), so a run that dies at any point leaves nothing behind.
+import type { TestProject } from 'vitest/node'
+import { explainMissingOwnKafka, resolveKafka } from './kafka-source.ts'
+import { ownFolder } from './owned-folder.ts'
+import { startPostgres } from './postgres-server.ts'
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    databaseUrl: string
+    /** The shared broker, or null when there is none. */
+    kafkaBrokers: string[] | null
+    /** Why there is no shared broker. */
+    kafkaMissing: string | null
+    /** Why a test cannot start a broker of its own to kill or pause it. */
+    ownKafkaMissing: string | null
+  }
+}
+
+type Stoppable = { stop(): Promise<void> }
+
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  // vitest forgets its own temporary folder on Ctrl-C.
+  await ownFolder(project.tmpDir)
+  const [postgres, kafka, ownKafkaMissing] = await startAll()
+  project.provide('databaseUrl', postgres.url)
+  project.provide('kafkaBrokers', kafka.server?.brokers ?? null)
+  project.provide('kafkaMissing', kafka.missing)
+  project.provide('ownKafkaMissing', ownKafkaMissing)
+
+  return async () => {
+    await stopAll([postgres, kafka.server])
+    const missing = kafka.missing ?? ownKafkaMissing
+    const suites = kafka.missing ? 'Kafka suites' : 'Suites that stop and kill a Kafka of their own'
+    if (missing) console.log(`${suites} were skipped: ${missing}`)
+  }
+}
+
+async function startAll() {
+  const starting = [findPostgres(), resolveKafka(), explainMissingOwnKafka()] as const
+  try {
+    return await Promise.all(starting)
+  } catch (error) {
+    const [postgres, kafka] = await Promise.allSettled(starting)
+    await stopAll([
+      postgres.status === 'fulfilled' ? postgres.value : null,
+      kafka.status === 'fulfilled' ? kafka.value.server : null,
+    ])
+    throw error
+  }
+}
+
+async function findPostgres(): Promise<Stoppable & { url: string }> {
+  const url = process.env['DATABASE_URL']
+  return url ? { url, stop: async () => {} } : startPostgres()
+}
+
+async function stopAll(servers: (Stoppable | null)[]): Promise<void> {
+  await Promise.all(servers.map(async (server) => server?.stop()))
+}

@@ -1,0 +1,122 @@
+// The oracle for what reached Kafka: reads a topic from the beginning with a plain consumer, and knows
+// from the broker's watermarks when it has seen everything.
+import { type Admin, type IHeaders, Kafka, logLevel } from 'kafkajs'
+import { uniqueName } from './unique-name.ts'
+import { waitUntil } from './wait-until.ts'
+
+type TopicMessage = {
+  key: string | null
+  value: string | null
+  headers: Record<string, string>
+  partition: number
+  offset: string
+}
+
+export type TopicReader = {
+  /** In order of arrival; within a partition that is the order of the log. */
+  readonly messages: readonly TopicMessage[]
+  /** Resolves with all messages once there are at least so many. */
+  waitForCount(count: number): Promise<readonly TopicMessage[]>
+  /** Reads up to the high watermarks at the time of the call and returns everything read. */
+  readToEnd(): Promise<readonly TopicMessage[]>
+  stop(): Promise<void>
+}
+
+export async function createTopic(brokers: string[], topic: string, partitions = 3): Promise<void> {
+  const admin = openKafka(brokers).admin()
+  await admin.connect()
+  try {
+    await admin.createTopics({
+      topics: [{ topic, numPartitions: partitions, replicationFactor: 1 }],
+      waitForLeaders: true,
+    })
+  } finally {
+    await admin.disconnect()
+  }
+}
+
+export async function readTopic(brokers: string[], topic: string): Promise<TopicReader> {
+  const kafka = openKafka(brokers)
+  const messages: TopicMessage[] = []
+  // The offset after the last one processed. A consumer that had to rejoin is handed messages again;
+  // an oracle that counted them twice would report duplicates that the topic does not have.
+  const positions = new Map<number, bigint>()
+  const position = (partition: number) => positions.get(partition) ?? 0n
+  const advance = (partition: number, offset: string) => {
+    const next = BigInt(offset) + 1n
+    if (next > position(partition)) positions.set(partition, next)
+  }
+
+  const consumer = kafka.consumer({
+    groupId: uniqueName('topic-reader'),
+    allowAutoTopicCreation: false,
+    maxWaitTimeInMs: 200,
+  })
+  // Also told of batches that hold nothing but transaction markers, which are never handed out.
+  consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
+    advance(payload.partition, payload.lastOffset)
+  })
+  let crash: Error | undefined
+  consumer.on(consumer.events.CRASH, ({ payload }) => {
+    crash = payload.error
+  })
+  const admin = kafka.admin()
+  await Promise.all([consumer.connect(), admin.connect()])
+  await consumer.subscribe({ topic, fromBeginning: true })
+  await consumer.run({
+    eachMessage: async ({ partition, message }) => {
+      const { key, value, headers, offset } = message
+      if (BigInt(offset) < position(partition)) return
+      messages.push({
+        key: key?.toString() ?? null,
+        value: value?.toString() ?? null,
+        headers: readHeaders(headers),
+        partition,
+        offset,
+      })
+      advance(partition, offset)
+    },
+  })
+
+  return {
+    messages,
+    async waitForCount(count) {
+      await waitUntil(() => messages.length >= count, {
+        message: () => `${count} messages in ${topic}, read ${messages.length}; ${String(crash)}`,
+      })
+      return messages
+    },
+    async readToEnd() {
+      const ends = await fetchEnds(admin, topic)
+      const behind = () => ends.filter((end) => position(end.partition) < end.high)
+      await waitUntil(() => behind().length === 0, {
+        message: () => `end of ${topic}, ${behind().length} partitions behind; ${String(crash)}`,
+      })
+      return messages
+    },
+    async stop() {
+      await Promise.all([consumer.disconnect(), admin.disconnect()])
+    },
+  }
+}
+
+async function fetchEnds(admin: Admin, topic: string) {
+  const offsets = await admin.fetchTopicOffsets(topic)
+  return offsets
+    .map(({ partition, low, high }) => ({ partition, low: BigInt(low), high: BigInt(high) }))
+    .filter(({ low, high }) => high > low)
+}
+
+function readHeaders(headers: IHeaders = {}): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, [value].flat().join()]),
+  )
+}
+
+function openKafka(brokers: string[]): Kafka {
+  return new Kafka({
+    brokers,
+    logLevel: logLevel.NOTHING,
+    retry: { initialRetryTime: 50, maxRetryTime: 1_000, retries: 20 },
+  })
+}

@@ -1,0 +1,81 @@
+import { expect, it, vi } from 'vitest'
+import { Loop } from '../../src/loop.ts'
+import { defer } from '../support/deferred.ts'
+
+const HOUR = 3_600_000
+const noError = (error: Error) => expect.unreachable(error.message)
+
+it('runs on while there is more to do, then rests', async () => {
+  const answers = [true, true, false]
+  const rested = defer()
+  const run = vi.fn(async () => {
+    const more = answers.shift() ?? false
+    if (!more) rested.resolve()
+    return more
+  })
+  const loop = new Loop({ intervalMs: HOUR, run, onError: noError })
+  loop.start()
+  await rested.promise
+  await loop.stop()
+  expect(run).toHaveBeenCalledTimes(3)
+})
+
+it('runs once more when woken during a run', async () => {
+  const second = defer()
+  let runs = 0
+  const loop: Loop = new Loop({
+    intervalMs: HOUR,
+    run: async () => {
+      runs += 1
+      if (runs === 1) loop.wake()
+      else second.resolve()
+      return false
+    },
+    onError: noError,
+  })
+  loop.start()
+  await second.promise
+  await loop.stop()
+  expect(runs).toBe(2)
+})
+
+it('goes on after a run that failed', async () => {
+  const recovered = defer()
+  const failures: string[] = []
+  const loop = new Loop({
+    intervalMs: 1,
+    run: async () => {
+      if (failures.length === 0) throw new Error('away')
+      recovered.resolve()
+      return false
+    },
+    onError: (error) => failures.push(error.message),
+  })
+  loop.start()
+  await recovered.promise
+  await loop.stop()
+  expect(failures).toEqual(['away'])
+})
+
+it('waits in stop() for the run under way, and begins none after it', async () => {
+  const begun = defer()
+  const release = defer()
+  let runs = 0
+  const loop = new Loop({
+    intervalMs: 1,
+    run: async () => {
+      runs += 1
+      begun.resolve()
+      await release.promise
+      return true
+    },
+    onError: noError,
+  })
+  loop.start()
+  await begun.promise
+  const stopped = loop.stop()
+  loop.wake()
+  release.resolve()
+  await stopped
+  expect(runs).toBe(1)
+})

@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest'
+import { DEFAULTS, type OutboxOptions, resolveOptions } from '../../src/options.ts'
+
+const minimal: OutboxOptions = {
+  db: { execute: async () => [], transaction: async () => {} },
+  publisher: { name: 'none', publish: async () => [] },
+}
+const resolve = (overrides: object) => resolveOptions({ ...minimal, ...overrides })
+
+describe('resolveOptions()', () => {
+  it('accepts its own defaults and freezes the result', () => {
+    const resolved = resolve(DEFAULTS)
+    expect(resolved).toMatchObject({ thresholdMs: 7_000, pollIntervalMs: 7_000, batchSize: 100 })
+    expect(Object.isFrozen(resolved)).toBe(true)
+  })
+
+  it('treats undefined as not given', () => {
+    expect(resolve({ threshold: undefined }).thresholdMs).toBe(7_000)
+  })
+
+  it.each([
+    ['7s', 7_000],
+    ['5500ms', 5_500],
+    ['0.5m', 30_000],
+    ['1h', 3_600_000],
+    [6_000, 6_000],
+  ])('reads the duration %s', (threshold, ms) => {
+    expect(resolve({ threshold }).thresholdMs).toBe(ms)
+  })
+
+  it.each([
+    [{ threshhold: '7s' }, /unknown option 'threshhold'; did you mean 'threshold'/],
+    [{ threshold: '7 seconds' }, /threshold must be a duration such as '7s'/],
+    [{ threshold: -1 }, /threshold must be a duration/],
+    [{ threshold: Number.NaN }, /threshold must be a duration/],
+    [{ threshold: '10ms', publishTimeout: '10ms' }, /threshold must be at least 100ms/],
+    [{ threshold: '5s' }, /threshold must be longer than publishTimeout \(5s\), got 5s; raise/],
+    [{ backoffBase: '1h' }, /backoffMax must not be shorter than backoffBase \(3600s\), got 1800s/],
+    [{ batchSize: 0 }, /batchSize must be a whole number from 1 to 10000, got 0/],
+    [{ batchSize: 1.5 }, /batchSize/],
+    [{ maxAttemptsByType: { A: 0 } }, /maxAttemptsByType\.A must be a whole number/],
+    [{ ordering: 'maybe' }, /ordering must be one of 'key', 'none'/],
+    [{ poller: 'no' }, /poller must be true or false/],
+    [{ table: '' }, /table must be a name/],
+    [{ table: 'x'.repeat(60) }, /table must be a name of 1 to 49 bytes/],
+    [{ schema: 'a\u0000' }, /schema must be a name/],
+    [{ db: {} }, /db must be a Drizzle Postgres database/],
+    [{ publisher: undefined }, /publisher must be a publisher/],
+  ])('refuses %o', (overrides, message) => {
+    expect(() => resolve(overrides)).toThrow(message)
+    expect(() => resolve(overrides)).toThrow(expect.objectContaining({ code: 'OPTIONS_INVALID' }))
+  })
+
+  it('says what is missing when nothing is given', () => {
+    expect(() => resolveOptions(undefined as never)).toThrow(/at least db and publisher/)
+  })
+
+  it('switches both paths off with enabled: false', () => {
+    expect(resolve({ enabled: false })).toMatchObject({ immediate: false, poller: false })
+  })
+
+  it('does not find attempts for an event type called constructor', () => {
+    expect(resolve({}).maxAttemptsByType['constructor']).toBeUndefined()
+  })
+})

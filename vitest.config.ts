@@ -1,0 +1,15 @@
+// One real Postgres and one real Kafka serve the whole run; a failing test is never retried.
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/worker-lifetime.ts'],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    env: { KAFKAJS_NO_PARTITIONER_WARNING: '1' },
+  },
+})
