@@ -4,8 +4,8 @@
 import type { Lifecycle } from './lifecycle.ts'
 import type { Logger } from './logger.ts'
 
-const FIRST_PROBE_MS = 1_000
-const LAST_PROBE_MS = 30_000
+const FIRST_PROBE_MS = 500
+const LAST_PROBE_MS = 2_000
 
 /** null: the broker itself. */
 export type Destination = string | null
@@ -14,6 +14,7 @@ interface OpenCircuit {
   state: 'open' | 'half-open' | 'probing'
   delayMs: number
   timer: NodeJS.Timeout
+  error: Error
 }
 
 export class Circuits {
@@ -50,7 +51,7 @@ export class Circuits {
   }
 
   /** Topics whose events are better left in the table for now. */
-  closedTopics(): string[] {
+  unreachableTopics(): string[] {
     return [...this.#open.keys()].filter(
       (topic): topic is string => topic !== null && !this.#passable(topic),
     )
@@ -59,13 +60,12 @@ export class Circuits {
   failed(destination: Destination, error: Error): void {
     const known = this.#open.get(destination)
     if (known?.state === 'open') return
-    this.#reopen(destination)
+    this.#reopen(destination, error)
     if (known) return
     this.#logger.warn(
       { err: error, topic: destination },
       'destination out of reach, circuit opened',
     )
-    this.#lifecycle.tell('circuit:open', { topic: destination, error })
   }
 
   succeeded(topic: string): void {
@@ -76,7 +76,8 @@ export class Circuits {
   /** A probe that came back without a word on its destination leaves the circuit open. */
   endProbes(topics: Iterable<string>): void {
     for (const destination of [null, ...topics]) {
-      if (this.#open.get(destination)?.state === 'probing') this.#reopen(destination)
+      const circuit = this.#open.get(destination)
+      if (circuit?.state === 'probing') this.#reopen(destination, circuit.error)
     }
   }
 
@@ -90,12 +91,13 @@ export class Circuits {
     return circuit === undefined || circuit.state === 'half-open'
   }
 
-  #reopen(destination: Destination): void {
+  #reopen(destination: Destination, error: Error): void {
     const before = this.#open.get(destination)
     if (before) clearTimeout(before.timer)
     const delayMs = before ? Math.min(before.delayMs * 2, LAST_PROBE_MS) : FIRST_PROBE_MS
     const timer = setTimeout(() => this.#offerProbe(destination), delayMs).unref()
-    this.#open.set(destination, { state: 'open', delayMs, timer })
+    this.#open.set(destination, { state: 'open', delayMs, timer, error })
+    this.#lifecycle.tell('circuit:open', { topic: destination, error })
   }
 
   #offerProbe(destination: Destination): void {

@@ -49,11 +49,11 @@ export class Delivery {
     const { admitted, turnedAway } = this.#admit(batch)
     const results = admitted.length > 0 ? await this.#send(admitted, path) : []
     if (results === 'unknown') {
-      return { unsent: new Set(batch), recorded: this.#giveBack(turnedAway, path) }
+      return { unsent: new Set(batch), recorded: this.giveBack(turnedAway, path) }
     }
     const outcomes = this.#classify(admitted, results, path)
     const unsent = outcomes.filter(({ kind }) => kind === 'failed' || kind === 'untried')
-    const recorded = Promise.all([this.#settler.record(outcomes), this.#giveBack(turnedAway, path)])
+    const recorded = Promise.all([this.#settler.record(outcomes), this.giveBack(turnedAway, path)])
     return { unsent: new Set([...turnedAway, ...unsent.map(({ leased }) => leased)]), recorded }
   }
 
@@ -160,12 +160,10 @@ export class Delivery {
     }
   }
 
-  // A claim that comes to nothing is undone, so that the next one need not wait for its lease. What the
-  // immediate path does not send simply keeps its lease of birth: a statement per event would cost more.
-  async #giveBack(turnedAway: readonly LeasedEvent[], path: Path): Promise<void> {
-    if (turnedAway.length === 0) return
-    if (path === 'immediate') this.#leases.drop(turnedAway)
-    else await this.#settler.record(turnedAway.map((leased) => ({ leased, path, kind: 'untried' })))
+  /** For whoever holds leases that come to nothing: frees the rows at once instead of when they end. */
+  async giveBack(leased: readonly LeasedEvent[], path: Path): Promise<void> {
+    if (leased.length === 0) return
+    await this.#settler.record(leased.map((one) => ({ leased: one, path, kind: 'untried' })))
   }
 }
 

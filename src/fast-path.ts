@@ -1,7 +1,7 @@
 // The immediate path: from COMMIT straight to delivery. Events wait in a lane per aggregate, lanes are
 // gathered into batches across transactions, and one lane is never in two batches at once.
 // All of it is memory: a crash loses nothing, as every event here is a leased row in the table. What
-// cannot be sent now, or not in order, is left to the fallback by simply letting go of it.
+// cannot be sent now, or not in order, is given back to the fallback.
 import { performance } from 'node:perf_hooks'
 import type { Circuits } from './circuit.ts'
 import type { Delivered } from './delivery.ts'
@@ -20,6 +20,13 @@ export interface BirthLease {
   readonly committedAt: number
 }
 
+/** The next step, and the way out for what cannot take it. */
+export interface FastPathNext {
+  readonly deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>
+  /** Frees rows for the fallback at once. */
+  readonly giveBack: (leased: readonly LeasedEvent[]) => void
+}
+
 interface Lane {
   waiting: LeasedEvent[]
   sending: boolean
@@ -32,7 +39,7 @@ export class FastPath {
   readonly #options: ResolvedOptions
   readonly #circuits: Circuits
   readonly #leases: Leases
-  readonly #deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>
+  readonly #next: FastPathNext
   readonly #lanes = new Map<string, Lane>()
   readonly #ready = new Set<Lane>()
   #underWay = 0
@@ -40,16 +47,11 @@ export class FastPath {
   #open = false
   #onIdle: (() => void)[] = []
 
-  constructor(
-    options: ResolvedOptions,
-    circuits: Circuits,
-    leases: Leases,
-    deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>,
-  ) {
+  constructor(options: ResolvedOptions, circuits: Circuits, leases: Leases, next: FastPathNext) {
     this.#options = options
     this.#circuits = circuits
     this.#leases = leases
-    this.#deliver = deliver
+    this.#next = next
   }
 
   open(): void {
@@ -67,24 +69,27 @@ export class FastPath {
     return this.#open && fits && events.every(({ topic }) => this.#circuits.accepts(topic))
   }
 
-  /** Called after COMMIT. Takes what it can send, in order, and leaves the rest. */
+  /** Called after COMMIT. Takes what it can send, in order, and gives the rest back. */
   accept(events: readonly SavedEvent[], lease: BirthLease): void {
-    const left = new Set<string>()
+    const left: LeasedEvent[] = []
+    const leftKeys = new Set<string>()
     for (const { after, ...event } of events) {
       const key = this.#options.inOrder ? orderingKey(event) : event.id
       const lane = this.#lanes.get(key) ?? newLane()
       const inOrder = after === null || after <= lane.coveredSeq || !this.#options.inOrder
-      if (left.has(key) || !inOrder || !this.wants([event])) {
-        left.add(key)
+      const leased: LeasedEvent = { event, ...lease }
+      if (leftKeys.has(key) || !inOrder || !this.wants([event])) {
+        left.push(leased)
+        leftKeys.add(key)
         continue
       }
-      const leased: LeasedEvent = { event, ...lease }
       this.#leases.hold([leased])
       lane.waiting.push(leased)
       lane.coveredSeq = event.seq
       this.#lanes.set(key, lane)
       if (!lane.sending) this.#ready.add(lane)
     }
+    if (left.length > 0) this.#next.giveBack(left)
     this.#schedulePump()
   }
 
@@ -117,7 +122,7 @@ export class FastPath {
   async #sendBatch(): Promise<void> {
     const { batch, lanes } = this.#takeBatch()
     this.#underWay += 1
-    const { unsent } = await this.#deliver(batch)
+    const { unsent } = await this.#next.deliver(batch)
     this.#underWay -= 1
     for (const [lane, events] of lanes) {
       lane.sending = false
@@ -145,7 +150,7 @@ export class FastPath {
 
   // The fallback takes over where this lane stopped; later events find that out from their INSERT.
   #abandon(lane: Lane): void {
-    this.#leases.drop(lane.waiting)
+    if (lane.waiting.length > 0) this.#next.giveBack(lane.waiting)
     lane.waiting = []
     lane.coveredSeq = -1
   }

@@ -51,7 +51,7 @@ export interface LifecycleEvents {
   'event:dead': (dead: Dead) => void
   /** The fallback took over rows that nobody held. */
   'batch:claimed': (batch: { events: readonly EventRef[] }) => void
-  /** A destination is out of reach; nothing is sent to it but probes. */
+  /** A destination is out of reach; nothing is sent to it but probes. Again after a probe that failed. */
   'circuit:open': (circuit: Circuit) => void
   /** The next event for the destination goes out as a probe. */
   'circuit:half-open': (circuit: Circuit) => void

@@ -51,9 +51,12 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
 
     const settler = new Settler(store, leases, lifecycle, options.logger)
     const delivery = new Delivery(publisher, options, circuits, leases, settler)
-    const fastPath = new FastPath(options, circuits, leases, (batch) =>
-      delivery.deliver(batch, 'immediate'),
-    )
+    const fastPath = new FastPath(options, circuits, leases, {
+      deliver: (batch) => delivery.deliver(batch, 'immediate'),
+      giveBack: (leased) => {
+        void delivery.giveBack(leased, 'immediate').then(() => this.#pollLoop.wake())
+      },
+    })
     const poller = new Poller(store, options, circuits, leases, lifecycle, (batch) =>
       delivery.deliver(batch, 'fallback'),
     )

@@ -53,7 +53,7 @@ export class Poller {
     const events = await this.#store.claim({
       lease: { token, workerId, ms: thresholdMs },
       limit,
-      exceptTopics: this.#circuits.closedTopics(),
+      exceptTopics: this.#circuits.unreachableTopics(),
       inOrder,
     })
     const batch = events.map((event) => ({ event, token, committedAt: null, deadline }))

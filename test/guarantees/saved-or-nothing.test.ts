@@ -94,7 +94,6 @@ it('refuses emit() outside a unit of work, and after its end', async () => {
     expect.objectContaining({ code: 'NO_UNIT_OF_WORK' }),
   )
   const late = await outbox.withOutbox((_, emit) => emit)
-  // oxlint-disable-next-line vitest/no-conditional-expect
   expect(() => late(newEvent())).toThrow(expect.objectContaining({ code: 'UNIT_OF_WORK_OVER' }))
   expect(await fixture.rows()).toEqual([])
 })
