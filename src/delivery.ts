@@ -103,9 +103,11 @@ export class Delivery {
     let error: Error
     try {
       const results = await this.#publisher.publish(events)
-      if (results.length === events.length) return results
-      const counts = `${results.length} results for ${events.length} events`
-      error = new PublishError('PUBLISH_FAILED', `publisher ${this.#publisher.name} gave ${counts}`)
+      if (results.length === events.length && results.every(Boolean)) return results
+      error = new PublishError(
+        'PUBLISH_FAILED',
+        `publisher ${this.#publisher.name} did not answer with one result per event`,
+      )
     } catch (thrown) {
       error = toError(thrown)
     }

@@ -1,14 +1,21 @@
 // The options: what a user may set, the defaults, and one resolve step that checks and freezes.
 // Everything behind it works on ResolvedOptions, where durations are milliseconds and nothing is missing.
 import { hostname } from 'node:os'
-import leven from 'leven'
-import { type Duration, formatDuration, show, toMilliseconds } from './duration.ts'
+import { type Duration, formatDuration } from './duration.ts'
 import { OutboxOptionsError } from './errors.ts'
 import type { EventRules, NewEvent } from './events.ts'
 import { guardLogger, type Logger, silentLogger } from './logger.ts'
 import type { Publisher } from './publishers/publisher.ts'
 import type { DrizzleDatabase } from './store/database.ts'
 import { checkName, type TableName } from './store/table-name.ts'
+import {
+  rejectUnknown,
+  requireBoolean,
+  requireCount,
+  requireDuration,
+  requireMethods,
+  requireOneOf,
+} from './validate.ts'
 
 export interface OutboxOptions<TDb extends DrizzleDatabase = DrizzleDatabase> {
   /** Any Drizzle Postgres database. The outbox never closes it. */
@@ -114,8 +121,9 @@ export const DEFAULTS = Object.freeze({
 const KNOWN = [...Object.keys(DEFAULTS), 'db', 'publisher', 'topic', 'workerId', 'logger']
 
 export function resolveOptions(given: OutboxOptions): ResolvedOptions {
-  rejectUnknown(given)
+  rejectUnknown('createOutbox()', given, KNOWN)
   requireMethods('db', given.db, ['execute', 'transaction'], 'a Drizzle Postgres database')
+  refuseSingleClient(given.db)
   requireMethods('publisher', given.publisher, ['publish'], 'a publisher such as kafkaPublisher()')
   const options = { ...DEFAULTS, ...withoutUndefined(given) }
 
@@ -125,12 +133,12 @@ export function resolveOptions(given: OutboxOptions): ResolvedOptions {
     pollIntervalMs: requireDuration('pollInterval', options.pollInterval, 10),
     batchSize: requireCount('batchSize', options.batchSize, 10_000),
     publishTimeoutMs: requireDuration('publishTimeout', options.publishTimeout, 10),
-    stopTimeoutMs: toMilliseconds('stopTimeout', options.stopTimeout),
+    stopTimeoutMs: requireDuration('stopTimeout', options.stopTimeout, 0),
     maxInFlight: requireCount('maxInFlight', options.maxInFlight, 1_000_000),
     maxAttempts: requireCount('maxAttempts', options.maxAttempts, 1_000_000),
     maxAttemptsByType: resolveAttemptsByType(options.maxAttemptsByType),
-    backoffBaseMs: toMilliseconds('backoffBase', options.backoffBase),
-    backoffMaxMs: toMilliseconds('backoffMax', options.backoffMax),
+    backoffBaseMs: requireDuration('backoffBase', options.backoffBase, 0),
+    backoffMaxMs: requireDuration('backoffMax', options.backoffMax, 0),
     maxPayloadBytes: requireCount('maxPayloadBytes', options.maxPayloadBytes, 2 ** 28),
     topic: options.topic,
     inOrder: requireOneOf('ordering', options.ordering, ['key', 'none']) === 'key',
@@ -167,53 +175,18 @@ function crossCheck({
   }
 }
 
-function rejectUnknown(given: OutboxOptions): void {
-  if (typeof given !== 'object' || given === null) {
-    throw new OutboxOptionsError('createOutbox() takes an object with at least db and publisher')
-  }
-  for (const key of Object.keys(given)) {
-    if (KNOWN.includes(key)) continue
-    const nearest = KNOWN.toSorted((a, b) => leven(a, key) - leven(b, key))[0]!
-    throw new OutboxOptionsError(`unknown option '${key}'; did you mean '${nearest}'?`)
-  }
+// One connection for everything: an outcome recorded in the background would become part of whatever
+// transaction is open on it, and be undone with it.
+function refuseSingleClient(db: object): void {
+  const { $client } = db as { $client?: object }
+  if (!$client || !('connectionParameters' in $client)) return
+  throw new OutboxOptionsError(
+    'db runs on a single node-postgres Client, which transactions and the background would share; give Drizzle a Pool',
+  )
 }
 
 function withoutUndefined<T extends object>(given: T): T {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T
-}
-
-function requireMethods(option: string, value: unknown, methods: string[], what: string): void {
-  const missing = methods.filter(
-    (method) => typeof (value as Record<string, unknown> | undefined)?.[method] !== 'function',
-  )
-  if (missing.length > 0) throw new OutboxOptionsError(`${option} must be ${what}`)
-}
-
-function requireBoolean(option: string, value: unknown): boolean {
-  if (typeof value === 'boolean') return value
-  throw new OutboxOptionsError(`${option} must be true or false, got ${show(value)}`)
-}
-
-function requireCount(option: string, value: unknown, max: number): number {
-  if (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= max) return Number(value)
-  throw new OutboxOptionsError(
-    `${option} must be a whole number from 1 to ${max}, got ${show(value)}`,
-  )
-}
-
-function requireDuration(option: string, value: unknown, minMs: number): number {
-  const ms = toMilliseconds(option, value)
-  if (ms >= minMs) return ms
-  throw new OutboxOptionsError(
-    `${option} must be at least ${formatDuration(minMs)}, got ${show(value)}`,
-  )
-}
-
-function requireOneOf<T>(option: string, value: T, allowed: readonly T[]): T {
-  if (allowed.includes(value)) return value
-  throw new OutboxOptionsError(
-    `${option} must be one of ${allowed.map(show).join(', ')}, got ${show(value)}`,
-  )
 }
 
 function resolveAttemptsByType(byType: unknown): Readonly<Record<string, number>> {

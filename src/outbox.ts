@@ -1,9 +1,11 @@
 // createOutbox() wires the path. Read the constructor from top to bottom and you have followed an event
 // from emit to its record; each step gets the next one handed in.
+import { AsyncResource } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Circuits } from './circuit.ts'
 import { Delivery } from './delivery.ts'
+import { toError } from './errors.ts'
 import { refOf } from './events.ts'
 import { type BirthLease, FastPath } from './fast-path.ts'
 import { Leases } from './leases.ts'
@@ -17,6 +19,9 @@ import type { DrizzleDatabase, Executor, TransactionOf } from './store/database.
 import { postgresStore } from './store/postgres.ts'
 import type { SavedEvent, Store } from './store/store.ts'
 import { type Emit, type UnitOfWorkOptions, UnitsOfWork } from './unit-of-work.ts'
+
+/** For saying good-bye, after everything has been sent or given up. */
+const CLOSE_TIMEOUT_MS = 2_000
 
 /** Options are checked here: what cannot work throws OutboxOptionsError before anything runs. */
 export function createOutbox<TDb extends DrizzleDatabase>(
@@ -37,6 +42,7 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
   readonly #circuits: Circuits
   readonly #pollLoop: Loop
   readonly #renewLoop: Loop
+  readonly #background = new AsyncResource('aftercommit')
   #starting: Promise<void> | null = null
   #stopping: Promise<void> | null = null
 
@@ -142,9 +148,13 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     return this.#stopping
   }
 
-  /** One round of the fallback, now: for tests and for jobs that run by a scheduler of their own. */
-  pollOnce(): Promise<number> {
-    return this.#poller.runOnce()
+  /**
+   * One round of the fallback, now: for tests and for jobs that a scheduler of your own starts. Answers how
+   * many events it claimed; 0 means that nothing is left to do. Leases are kept up until stop().
+   */
+  async pollOnce(): Promise<number> {
+    this.#renewLoop.start()
+    return await this.#poller.runOnce()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -155,8 +165,9 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     const { migrate, immediate, poller } = this.#options
     if (migrate) await this.#store.migrate()
     else await this.#store.verify()
+    this.#settler.setPatience(true)
     if (!immediate && !poller) return
-    this.#publisher.connect?.().catch((error) => this.#report('connect', error))
+    void this.#attempt('connect', () => this.#publisher.connect?.())
     this.#renewLoop.start()
     this.#fastPath.open()
     if (poller) this.#pollLoop.start()
@@ -166,30 +177,41 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     // A start that failed has nothing to stop, and whoever called it has its error.
     await this.#starting?.catch(() => {})
     this.#fastPath.close()
-    const drained = Promise.all([this.#pollLoop.stop(), this.#fastPath.idle()])
-      .then(() => this.#settler.idle())
-      .then(() => true)
-    const grace = new AbortController()
-    const overdue = delay(this.#options.stopTimeoutMs, false, { signal: grace.signal })
-    const finished = await Promise.race([drained, overdue.catch(() => false)])
-    grace.abort()
-    if (!finished) {
-      this.#options.logger.warn(
-        {},
-        'stopTimeout passed with sends under way; the fallback has them',
-      )
+    const { stopTimeoutMs, logger } = this.#options
+    const sent = Promise.all([this.#pollLoop.stop(), this.#fastPath.idle()])
+    const drained = sent.then(() => this.#settler.idle())
+    if (!(await endsWithin(stopTimeoutMs, drained))) {
+      logger.warn({}, 'stopTimeout passed with sends under way; the fallback has them')
     }
-    await this.#renewLoop.stop()
+    // From here on an outcome that cannot be recorded is left to the fallback, and nothing is waited for
+    // that could hang: neither a renewal on a dead connection nor a client that says good-bye.
+    this.#settler.setPatience(false)
     this.#circuits.stop()
-    await this.#publisher.disconnect?.().catch((error) => this.#report('disconnect', error))
+    const closed = Promise.all([
+      this.#renewLoop.stop(),
+      this.#attempt('disconnect', () => this.#publisher.disconnect?.()),
+    ])
+    await endsWithin(CLOSE_TIMEOUT_MS, closed)
   }
 
+  // In the outbox's own async context: what runs from here on belongs to no request, and a handler must
+  // not find itself inside somebody's unit of work.
   #afterCommit(events: readonly SavedEvent[], lease: BirthLease | null): void {
-    if (this.#lifecycle.hasListeners('event:saved')) {
-      for (const event of events) this.#lifecycle.tell('event:saved', { event: refOf(event) })
+    this.#background.runInAsyncScope(() => {
+      if (this.#lifecycle.hasListeners('event:saved')) {
+        for (const event of events) this.#lifecycle.tell('event:saved', { event: refOf(event) })
+      }
+      if (lease) this.#fastPath.accept(events, lease)
+      else this.#pollLoop.wake()
+    })
+  }
+
+  async #attempt(step: string, action: () => Promise<void> | undefined): Promise<void> {
+    try {
+      await action()
+    } catch (error) {
+      this.#report(step, toError(error))
     }
-    if (lease) this.#fastPath.accept(events, lease)
-    else this.#pollLoop.wake()
   }
 
   #report(step: string, error: Error): void {
@@ -199,4 +221,13 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     )
     this.#lifecycle.tell('error', { step, error })
   }
+}
+
+/** Whether the work ended in time. */
+async function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
+  const timer = new AbortController()
+  const overdue = delay(ms, false, { signal: timer.signal }).catch(() => false)
+  const ended = await Promise.race([work.then(() => true), overdue])
+  timer.abort()
+  return ended
 }

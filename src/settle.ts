@@ -43,6 +43,7 @@ export class Settler {
   readonly #logger: Logger
   #waiting: Entry[] = []
   #flushing: Promise<void> | null = null
+  #patient = true
 
   constructor(
     store: Pick<Store<never>, 'settlePublished' | 'settleFailed'>,
@@ -73,6 +74,11 @@ export class Settler {
     while (this.#flushing) await this.#flushing
   }
 
+  /** While patient, a failing database is tried again and again; else its failure is final. */
+  setPatience(patient: boolean): void {
+    this.#patient = patient
+  }
+
   // What arrives while one batch is being written goes with the next: the busier, the larger.
   async #flush(): Promise<void> {
     let retryMs = RETRY_MS.first
@@ -84,13 +90,15 @@ export class Settler {
         for (const { recorded } of batch) recorded()
         retryMs = RETRY_MS.first
       } catch (thrown) {
+        this.#lifecycle.tell('error', { step: 'settle', error: toError(thrown) })
+        this.#logger.error({ err: thrown, outcomes: batch.length }, 'could not record outcomes')
+        if (!this.#patient) {
+          this.#leases.drop(batch.map(({ outcome }) => outcome.leased))
+          for (const { recorded } of batch) recorded()
+          continue
+        }
         // Both statements may be repeated: published is idempotent, a failure is fenced by its token.
         this.#waiting.unshift(...batch)
-        this.#lifecycle.tell('error', { step: 'settle', error: toError(thrown) })
-        this.#logger.error(
-          { err: thrown, waiting: this.#waiting.length },
-          'could not record outcomes',
-        )
         await new Promise((resolve) => setTimeout(resolve, retryMs))
         retryMs = Math.min(retryMs * 2, RETRY_MS.last)
       }

@@ -1,9 +1,10 @@
 // In-process handlers by event type, as a publisher: the outbox without a broker.
 // A crash while a handler runs runs it again later, so handlers have to be idempotent by event id.
 import { performance } from 'node:perf_hooks'
-import { type Duration, formatDuration, toMilliseconds } from '../duration.ts'
+import { type Duration, formatDuration } from '../duration.ts'
 import { OutboxOptionsError, PublishError } from '../errors.ts'
 import { orderingKey, type OutboxEvent } from '../events.ts'
+import { rejectUnknown, requireDuration } from '../validate.ts'
 import type { Publisher, PublishResult } from './publisher.ts'
 
 /** An event as a handler gets it: the payload parsed. */
@@ -22,13 +23,14 @@ export interface HandlersPublisherOptions {
 }
 
 export function handlersPublisher(options: HandlersPublisherOptions): Publisher {
+  rejectUnknown('handlersPublisher()', options, ['handlers', 'timeout'])
   const handlers = new Map(Object.entries(options.handlers ?? {}))
   for (const [type, handler] of handlers) {
     if (typeof handler !== 'function') {
       throw new OutboxOptionsError(`the handler of '${type}' must be a function`)
     }
   }
-  const timeoutMs = toMilliseconds('timeout', options.timeout ?? '30s')
+  const timeoutMs = requireDuration('timeout', options.timeout ?? '30s', 1)
 
   async function handle(event: OutboxEvent): Promise<PublishResult> {
     const { topic, aggregateId: key } = event

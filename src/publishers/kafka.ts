@@ -6,9 +6,10 @@
 import { createRequire } from 'node:module'
 import type kafkajs from 'kafkajs'
 import type { ICustomPartitioner, Kafka, Message, Producer, RecordMetadata } from 'kafkajs'
-import { type Duration, toMilliseconds } from '../duration.ts'
+import type { Duration } from '../duration.ts'
 import { OutboxOptionsError, PublishError, toError } from '../errors.ts'
 import { messageHeaders, type OutboxEvent } from '../events.ts'
+import { rejectUnknown, requireCount, requireDuration } from '../validate.ts'
 import { classifyKafkaError } from './kafka-errors.ts'
 import type { Publisher, PublishFailure, PublishResult } from './publisher.ts'
 
@@ -34,17 +35,26 @@ export interface KafkaPublisherOptions {
   maxRequestBytes?: number
 }
 
+const KNOWN = ['kafka', 'producer', 'retries', 'requestTimeout', 'maxRequestBytes']
+
 /** Reconnecting comes on top of a request: kafkajs tries that six times by default, over some 15 s. */
 const RECONNECT_MS = 15_000
 
 export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
-  const { kafka, producer: given, retries = 2, maxRequestBytes = 900_000 } = options
+  rejectUnknown('kafkaPublisher()', options, KNOWN)
+  const { kafka, producer: given } = options
+  const retries = requireCount('retries', options.retries ?? 2, 100, 0)
+  const maxRequestBytes = requireCount(
+    'maxRequestBytes',
+    options.maxRequestBytes ?? 900_000,
+    2 ** 30,
+  )
+  const requestTimeoutMs = requireDuration('requestTimeout', options.requestTimeout ?? '30s', 1)
   if (Boolean(kafka) === Boolean(given)) {
     throw new OutboxOptionsError(
       "kafkaPublisher() takes either kafka (a kafkajs client) or producer, e.g. { kafka: new Kafka({ brokers: ['localhost:9092'] }) }",
     )
   }
-  const requestTimeoutMs = toMilliseconds('requestTimeout', options.requestTimeout ?? '30s')
   const partitions = new WeakMap<Message, number>()
   const own = kafka?.producer({
     idempotent: false,

@@ -51,14 +51,16 @@ export function postgresStore(db: DrizzleDatabase, table: TableName): Store<Exec
 
   // Comparisons take now(), which is this short transaction's own start: unlike clock_timestamp() it
   // can be looked up in the index. Order: a row is a candidate only while every earlier sibling is due
-  // before it, so siblings come in `seq` order and a head that rests keeps its followers back; and of
-  // what could be locked, only runs without a gap are taken, as SKIP LOCKED may have left a head out.
+  // before it, so siblings come in `seq` order, and a head that rests or has nowhere to go keeps its
+  // followers back; and of what could be locked, only runs without a gap are taken, as SKIP LOCKED may
+  // have left a head out.
   async function claim({ lease, limit, exceptTopics, inOrder }: ClaimRequest) {
+    const excepted = sql`${encodeArray(exceptTopics)}::text::text[]`
     const siblings = sql`p.aggregate_type = o.aggregate_type and p.aggregate_id = o.aggregate_id
       and p.seq < o.seq and p.status = 'pending'`
     const candidate = inOrder
       ? sql`and not exists (select 1 from ${outbox} p where ${siblings}
-          and p.available_at > o.available_at)`
+          and (p.available_at > o.available_at or p.topic = any (${excepted})))`
       : sql``
     const unbroken = inOrder
       ? sql`where not exists (select 1 from ${outbox} p where ${siblings}
@@ -71,7 +73,7 @@ export function postgresStore(db: DrizzleDatabase, table: TableName): Store<Exec
         with locked as materialized (
           select o.id, o.seq, o.aggregate_type, o.aggregate_id from ${outbox} o
           where o.status = 'pending' and o.available_at <= now()
-            and o.topic <> all (${encodeArray(exceptTopics)}::text::text[]) ${candidate}
+            and o.topic <> all (${excepted}) ${candidate}
           order by o.available_at, o.seq limit ${limit}::int for update skip locked
         )
         update ${outbox} o set lease_token = ${lease.token}::text::uuid,

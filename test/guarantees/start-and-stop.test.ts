@@ -1,5 +1,7 @@
 // start() and stop(), and the switches that leave parts of the path out.
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, it } from 'vitest'
+import { connect } from '../support/database.ts'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
@@ -103,3 +105,53 @@ it('only saves with enabled: false', async () => {
   await outbox.stop()
   expect(await fixture.rows()).toMatchObject([{ status: 'pending', available: true }])
 })
+
+it('ends stop() although the database is gone and outcomes wait to be recorded', async () => {
+  const [started, release] = [defer(), defer()]
+  const connection = connect(fixture.url)
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: async () => {
+        started.resolve()
+        await release.promise
+      },
+    },
+    { db: connection.db, stopTimeout: '100ms' },
+  )
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await started.promise
+  const failing = nextEvent(outbox.events, 'error', ({ step }) => step === 'settle')
+  await connection.close()
+  release.resolve()
+  await failing
+  await outbox.stop()
+  expect(await fixture.rows()).toMatchObject([{ status: 'pending' }])
+})
+
+it('runs handlers outside of every unit of work and request', async () => {
+  const request = new AsyncLocalStorage<string>()
+  const seen = defer<{ request: string | undefined; emitted: string }>()
+  const outer = fixture.handling({})
+  const outbox = fixture.handling({
+    OrderCompleted: () => {
+      const emitted = attempt(() => outer.emit(newEvent()))
+      seen.resolve({ request: request.getStore(), emitted })
+    },
+  })
+  await outbox.start()
+  await request.run('a request', () =>
+    outer.withOutbox(async () => {
+      await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+      expect(await seen.promise).toEqual({ request: undefined, emitted: 'NO_UNIT_OF_WORK' })
+    }),
+  )
+})
+
+function attempt(action: () => unknown): string {
+  try {
+    return String(action())
+  } catch (error) {
+    return (error as { code: string }).code
+  }
+}

@@ -92,3 +92,9 @@ describe.each(Object.entries(drivers))('on %s', (_, open) => {
     await close()
   })
 })
+
+it('refuses a single node-postgres Client, which transactions would share with the background', () => {
+  const db = drizzleNodePostgres(new pg.Client())
+  const publisher = handlersPublisher({ handlers: {} })
+  expect(() => createOutbox({ db, publisher })).toThrow(/give Drizzle a Pool/)
+})

@@ -29,7 +29,7 @@ describe('resolveOptions()', () => {
   })
 
   it.each([
-    [{ threshhold: '7s' }, /unknown option 'threshhold'; did you mean 'threshold'/],
+    [{ threshhold: '7s' }, /createOutbox\(\) has no option 'threshhold'; did you mean 'threshold'/],
     [{ threshold: '7 seconds' }, /threshold must be a duration such as '7s'/],
     [{ threshold: -1 }, /threshold must be a duration/],
     [{ threshold: Number.NaN }, /threshold must be a duration/],
@@ -52,7 +52,9 @@ describe('resolveOptions()', () => {
   })
 
   it('says what is missing when nothing is given', () => {
-    expect(() => resolveOptions(undefined as never)).toThrow(/at least db and publisher/)
+    expect(() => resolveOptions(undefined as never)).toThrow(
+      /takes an object with options, got undefined/,
+    )
   })
 
   it('switches both paths off with enabled: false', () => {

@@ -1,0 +1,55 @@
+// Checks for option objects, shared by the outbox and its publishers: each message names the option, the
+// value and what would be right.
+import leven from 'leven'
+import { formatDuration, show, toMilliseconds } from './duration.ts'
+import { OutboxOptionsError } from './errors.ts'
+
+export function rejectUnknown(owner: string, given: unknown, known: readonly string[]): void {
+  if (typeof given !== 'object' || given === null) {
+    throw new OutboxOptionsError(`${owner} takes an object with options, got ${show(given)}`)
+  }
+  for (const key of Object.keys(given)) {
+    if (known.includes(key)) continue
+    const nearest = known.toSorted((a, b) => leven(a, key) - leven(b, key))[0]!
+    throw new OutboxOptionsError(`${owner} has no option '${key}'; did you mean '${nearest}'?`)
+  }
+}
+
+export function requireMethods(
+  option: string,
+  value: unknown,
+  methods: readonly string[],
+  what: string,
+): void {
+  const has = (method: string) =>
+    typeof (value as Record<string, unknown> | null | undefined)?.[method] === 'function'
+  if (!methods.every(has)) throw new OutboxOptionsError(`${option} must be ${what}`)
+}
+
+export function requireBoolean(option: string, value: unknown): boolean {
+  if (typeof value === 'boolean') return value
+  throw new OutboxOptionsError(`${option} must be true or false, got ${show(value)}`)
+}
+
+export function requireCount(option: string, value: unknown, max: number, min = 1): number {
+  const count = Number(value)
+  if (Number.isInteger(value) && count >= min && count <= max) return count
+  throw new OutboxOptionsError(
+    `${option} must be a whole number from ${min} to ${max}, got ${show(value)}`,
+  )
+}
+
+export function requireDuration(option: string, value: unknown, minMs: number): number {
+  const ms = toMilliseconds(option, value)
+  if (ms >= minMs) return ms
+  throw new OutboxOptionsError(
+    `${option} must be at least ${formatDuration(minMs)}, got ${show(value)}`,
+  )
+}
+
+export function requireOneOf<T>(option: string, value: T, allowed: readonly T[]): T {
+  if (allowed.includes(value)) return value
+  throw new OutboxOptionsError(
+    `${option} must be one of ${allowed.map(show).join(', ')}, got ${show(value)}`,
+  )
+}
