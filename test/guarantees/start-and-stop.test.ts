@@ -1,6 +1,7 @@
 // start() and stop(), and the switches that leave parts of the path out.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, it } from 'vitest'
+import { silentLogger } from '../../src/logger.ts'
 import { connect } from '../support/database.ts'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
@@ -108,6 +109,7 @@ it('only saves with enabled: false', async () => {
 
 it('ends stop() although the database is gone and outcomes wait to be recorded', async () => {
   const [started, release] = [defer(), defer()]
+  const warnings: string[] = []
   const connection = connect(fixture.url)
   const outbox = fixture.handling(
     {
@@ -116,7 +118,11 @@ it('ends stop() although the database is gone and outcomes wait to be recorded',
         await release.promise
       },
     },
-    { db: connection.db, stopTimeout: '100ms' },
+    {
+      db: connection.db,
+      stopTimeout: '100ms',
+      logger: { ...silentLogger, warn: (_, message) => void warnings.push(message) },
+    },
   )
   await outbox.start()
   await outbox.withOutbox(async (_, emit) => emit(newEvent()))
@@ -126,7 +132,17 @@ it('ends stop() although the database is gone and outcomes wait to be recorded',
   release.resolve()
   await failing
   await outbox.stop()
+  expect(warnings).toEqual([expect.stringMatching(/stopTimeout passed/)])
   expect(await fixture.rows()).toMatchObject([{ status: 'pending' }])
+  // Nothing goes on in the background: a further stop() finds nothing to wait for.
+  await waitUntil(
+    async () => {
+      warnings.length = 0
+      await outbox.stop()
+      return warnings.length === 0
+    },
+    { message: 'the outcome that cannot be recorded was given up' },
+  )
 })
 
 it('runs handlers outside of every unit of work and request', async () => {
