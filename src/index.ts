@@ -5,7 +5,8 @@ export type { Duration } from './duration.ts'
 export type { Logger } from './logger.ts'
 export type { EventRef, NewEvent, OutboxEvent } from './events.ts'
 export type { DrizzleDatabase, TransactionOf } from './store/database.ts'
-export type { Emit, UnitOfWorkOptions } from './unit-of-work.ts'
+export type { Emit } from './open-unit.ts'
+export type { UnitOfWorkOptions } from './unit-of-work.ts'
 export type {
   FailureKind,
   Publisher,

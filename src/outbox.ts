@@ -11,6 +11,7 @@ import { type BirthLease, FastPath } from './fast-path.ts'
 import { Leases } from './leases.ts'
 import { Lifecycle, type OutboxEvents } from './lifecycle.ts'
 import { Loop } from './loop.ts'
+import type { Emit } from './open-unit.ts'
 import { type OutboxOptions, type ResolvedOptions, resolveOptions } from './options.ts'
 import { Poller } from './poller.ts'
 import type { Publisher } from './publishers/publisher.ts'
@@ -18,7 +19,7 @@ import { Settler } from './settle.ts'
 import type { DrizzleDatabase, Executor, TransactionOf } from './store/database.ts'
 import { postgresStore } from './store/postgres.ts'
 import type { SavedEvent, Store } from './store/store.ts'
-import { type Emit, type UnitOfWorkOptions, UnitsOfWork } from './unit-of-work.ts'
+import { type UnitOfWorkOptions, UnitsOfWork } from './unit-of-work.ts'
 
 /** For saying good-bye, after everything has been sent or given up. */
 const CLOSE_TIMEOUT_MS = 2_000

@@ -2,22 +2,30 @@
 // over after it. A crash before COMMIT leaves nothing; a crash after it leaves leased rows.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { PgTransactionConfig } from 'drizzle-orm/pg-core'
 import { OutboxError } from './errors.ts'
-import { type NewEvent, type PreparedEvent, prepareEvent } from './events.ts'
+import type { NewEvent, PreparedEvent } from './events.ts'
 import type { BirthLease } from './fast-path.ts'
 import type { ResolvedOptions } from './options.ts'
-import type { DrizzleDatabase, Executor } from './store/database.ts'
+import { type Emit, type Executor, OpenUnit, type Scope } from './open-unit.ts'
+import { type DrizzleDatabase, isSerializationFailure } from './store/database.ts'
 import type { SavedEvent, Store } from './store/store.ts'
+import { rejectUnknown, requireCount, requireOneOf } from './validate.ts'
 
-/** Emits one event, or many, into the unit of work; answers the ids. */
-export interface Emit {
-  (event: NewEvent): string
-  (events: readonly NewEvent[]): string[]
+/** What Drizzle's own transaction takes (isolation level, access mode, deferrable), and two of ours. */
+export interface UnitOfWorkOptions extends PgTransactionConfig {
+  /**
+   * What a unit of work does inside another: become part of it, become a savepoint in it, so that it can
+   * fail alone, or refuse. @default 'join'
+   */
+  nested?: 'join' | 'savepoint' | 'error'
+  /**
+   * How often the whole work is run again, with its events reset, when Postgres could not serialize it
+   * (40001) or had to break a deadlock (40P01). The work must not have effects elsewhere. @default 0
+   */
+  retry?: number
 }
-
-/** What Drizzle's own transaction takes: isolation level, access mode, deferrable. */
-export type UnitOfWorkOptions = PgTransactionConfig
 
 export interface UnitsOfWorkParts {
   readonly db: DrizzleDatabase
@@ -31,14 +39,14 @@ export interface UnitsOfWorkParts {
   readonly afterCommit: (events: readonly SavedEvent[], lease: BirthLease | null) => void
 }
 
-interface UnitOfWork {
-  readonly tx: Executor
-  readonly emit: Emit
-}
+type Work<T> = (tx: never, emit: Emit) => Promise<T> | T
+
+const KNOWN = ['nested', 'retry', 'isolationLevel', 'accessMode', 'deferrable']
+const RETRY_JITTER_MS = 20
 
 export class UnitsOfWork {
   readonly #parts: UnitsOfWorkParts
-  readonly #current = new AsyncLocalStorage<UnitOfWork>()
+  readonly #current = new AsyncLocalStorage<Scope>()
 
   constructor(parts: UnitsOfWorkParts) {
     this.#parts = parts
@@ -46,30 +54,60 @@ export class UnitsOfWork {
 
   /** For code deep in the call stack that was not handed `emit`. */
   readonly emit: Emit = ((events: NewEvent & readonly NewEvent[]) => {
-    const unit = this.#current.getStore()
-    if (unit) return unit.emit(events)
+    const scope = this.#current.getStore()
+    if (scope) return scope.unit.emit(events)
     throw new OutboxError(
       'NO_UNIT_OF_WORK',
       'emit() was called outside a unit of work, so there is no transaction to save the event in; wrap the work in outbox.withOutbox()',
     )
   }) as Emit
 
-  async run<T>(
-    work: (tx: never, emit: Emit) => Promise<T> | T,
-    config?: UnitOfWorkOptions,
-  ): Promise<T> {
+  async run<T>(work: Work<T>, options: UnitOfWorkOptions = {}): Promise<T> {
+    rejectUnknown('withOutbox()', options, KNOWN)
+    const { nested = 'join', retry = 0, ...config } = options
+    requireOneOf('nested', nested, ['join', 'savepoint', 'error'])
+    requireCount('retry', retry, 100, 0)
     const outer = this.#current.getStore()
-    if (outer) return await work(outer.tx as never, outer.emit)
+    if (outer) return await this.#runNested(outer, work, options)
+    for (let left = retry; ; left -= 1) {
+      try {
+        // Drizzle makes an empty object of settings into a broken statement.
+        return await this.#runOnce(work, Object.keys(config).length > 0 ? config : undefined)
+      } catch (error) {
+        if (left <= 0 || !isSerializationFailure(error)) throw error
+        // Two that clashed would clash again in step.
+        await delay(Math.random() * RETRY_JITTER_MS)
+      }
+    }
+  }
 
+  async #runNested<T>(outer: Scope, work: Work<T>, options: UnitOfWorkOptions): Promise<T> {
+    const { nested = 'join', retry: _, ...config } = options
+    if (nested === 'error') {
+      throw new OutboxError('NESTED', 'withOutbox() with nested: error was called inside another')
+    }
+    const [setting] = Object.keys(config)
+    if (setting) {
+      throw new OutboxError(
+        'NESTED',
+        `${setting} cannot be set on a unit of work inside another, which has begun its transaction; set it on the outer one`,
+      )
+    }
+    const { emit } = outer.unit
+    if (nested === 'join') return await work(outer.tx as never, emit)
+    return (await outer.tx.transaction(async (tx) => work(tx as never, emit))) as T
+  }
+
+  async #runOnce<T>(work: Work<T>, config: PgTransactionConfig | undefined): Promise<T> {
     const { db, store, options, token, wanted, afterCommit } = this.#parts
     let saved: SavedEvent[] = []
     let lease: Omit<BirthLease, 'committedAt'> | null = null
     let thrown: { error: unknown } | null = null
 
     const transaction = db.transaction(async (tx: Executor) => {
-      const unit = new OpenUnit(tx, options)
+      const unit = new OpenUnit(tx, options, this.#current)
       try {
-        const result = await this.#current.run(unit, async () => work(unit.tx as never, unit.emit))
+        const result = await unit.run((unitTx) => work(unitTx as never, unit.emit))
         const events = unit.finish()
         if (events.length === 0) return result
         const ms = wanted(events) ? options.thresholdMs : 0
@@ -93,64 +131,4 @@ export class UnitsOfWork {
     if (saved.length > 0) afterCommit(saved, lease && { ...(lease as BirthLease), committedAt })
     return result
   }
-}
-
-/** One unit of work while its callback runs. */
-class OpenUnit implements UnitOfWork {
-  readonly tx: Executor
-  readonly #options: ResolvedOptions
-  #events: PreparedEvent[] = []
-  #refusal: unknown = null
-  #sealed = false
-
-  constructor(tx: Executor, options: ResolvedOptions) {
-    this.#options = options
-    // A statement that slipped in behind ours and failed would turn COMMIT into a rollback that reports
-    // success, and the events would be published for nothing. So the transaction ends with the callback.
-    this.tx = new Proxy(tx, {
-      get: (target, property) => {
-        if (this.#sealed && property !== 'then') throw overError('the transaction was used')
-        const value: unknown = Reflect.get(target, property, target)
-        return typeof value === 'function' ? value.bind(target) : value
-      },
-    })
-  }
-
-  readonly emit: Emit = ((input: NewEvent | readonly NewEvent[]) => {
-    if (this.#sealed) throw overError('emit() was called')
-    const events = Array.isArray(input) ? (input as NewEvent[]) : [input as NewEvent]
-    const prepared = events.map((event) => this.#prepare(event))
-    this.#events.push(...prepared)
-    const ids = prepared.map(({ id }) => id)
-    return Array.isArray(input) ? ids : ids[0]!
-  }) as Emit
-
-  /** Ends the unit: nothing more can be emitted or executed in it. */
-  seal(): void {
-    this.#sealed = true
-  }
-
-  /** Ends the unit and answers its events. */
-  finish(): readonly PreparedEvent[] {
-    this.seal()
-    // Somebody may have caught the refusal. Committing without the event would lose it all the same.
-    if (this.#refusal !== null) throw this.#refusal
-    return this.#events
-  }
-
-  #prepare(event: NewEvent): PreparedEvent {
-    try {
-      return prepareEvent(event, this.#options)
-    } catch (error) {
-      this.#refusal ??= error
-      throw error
-    }
-  }
-}
-
-function overError(what: string): OutboxError {
-  return new OutboxError(
-    'UNIT_OF_WORK_OVER',
-    `${what} after its unit of work had ended; await everything that belongs to it`,
-  )
 }

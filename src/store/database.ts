@@ -25,6 +25,15 @@ export type TransactionOf<TDb extends DrizzleDatabase> = Parameters<
 >[0]
 
 const UNDEFINED_TABLE = '42P01'
+const SERIALIZATION_FAILURES = new Set<unknown>(['40001', '40P01'])
+
+/** Whether Postgres gave up a transaction that would go through if it were run again. */
+export function isSerializationFailure(thrown: unknown): boolean {
+  for (let error = thrown; error instanceof Error; error = error.cause) {
+    if (SERIALIZATION_FAILURES.has((error as { code?: unknown }).code)) return true
+  }
+  return false
+}
 
 /** Runs one statement. `step` says in the error what was being done; parameters never appear there. */
 export async function run<Row>(executor: Executor, step: string, query: SQL): Promise<Row[]> {

@@ -18,6 +18,7 @@ it('has every error code in the reference, and no other', async () => {
 it('has every option in the reference, and no other', async () => {
   const interfaces: [string, string][] = [
     ['src/options.ts', 'OutboxOptions'],
+    ['src/unit-of-work.ts', 'UnitOfWorkOptions'],
     ['src/publishers/kafka.ts', 'KafkaPublisherOptions'],
     ['src/publishers/handlers.ts', 'HandlersPublisherOptions'],
   ]
