@@ -24,7 +24,7 @@ export interface BirthLease {
 export interface FastPathNext {
   readonly deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>
   /** Frees rows for the fallback at once. */
-  readonly giveBack: (leased: readonly LeasedEvent[]) => void
+  readonly giveBack: (leased: readonly LeasedEvent[]) => Promise<void>
 }
 
 interface Lane {
@@ -89,8 +89,14 @@ export class FastPath {
       this.#lanes.set(key, lane)
       if (!lane.sending) this.#ready.add(lane)
     }
-    if (left.length > 0) this.#next.giveBack(left)
+    if (left.length > 0) void this.#next.giveBack(left)
     this.#schedulePump()
+  }
+
+  /** Gives back what has not been sent yet. What is under way keeps its lease: its outcome is open. */
+  async release(): Promise<void> {
+    this.#ready.clear()
+    await Promise.all([...this.#lanes.values()].map((lane) => this.#abandon(lane)))
   }
 
   /** Resolves when nothing is queued or under way. */
@@ -127,7 +133,7 @@ export class FastPath {
     for (const [lane, events] of lanes) {
       lane.sending = false
       lane.idleSince = performance.now()
-      if (events.some((event) => unsent.has(event))) this.#abandon(lane)
+      if (events.some((event) => unsent.has(event))) void this.#abandon(lane)
       else if (lane.waiting.length > 0) this.#ready.add(lane)
     }
     if (this.#ready.size > 0) this.#schedulePump()
@@ -149,10 +155,10 @@ export class FastPath {
   }
 
   // The fallback takes over where this lane stopped; later events find that out from their INSERT.
-  #abandon(lane: Lane): void {
-    if (lane.waiting.length > 0) this.#next.giveBack(lane.waiting)
-    lane.waiting = []
+  async #abandon(lane: Lane): Promise<void> {
+    const waiting = lane.waiting.splice(0)
     lane.coveredSeq = -1
+    if (waiting.length > 0) await this.#next.giveBack(waiting)
   }
 }
 

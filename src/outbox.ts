@@ -60,8 +60,9 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     const delivery = new Delivery(publisher, options, circuits, leases, settler)
     const fastPath = new FastPath(options, circuits, leases, {
       deliver: (batch) => delivery.deliver(batch, 'immediate'),
-      giveBack: (leased) => {
-        void delivery.giveBack(leased, 'immediate').then(() => this.#pollLoop.wake())
+      giveBack: async (leased) => {
+        await delivery.giveBack(leased, 'immediate')
+        this.#pollLoop.wake()
       },
     })
     const poller = new Poller(store, options, circuits, leases, lifecycle, (batch) =>
@@ -138,8 +139,8 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
   }
 
   /**
-   * Lets sends under way finish within `stopTimeout`, then ends. What is left stays in the table, for
-   * another instance or the next start. Units of work may go on: their events are saved.
+   * Lets sends under way finish within `stopTimeout`, then frees what was not sent, so that another
+   * instance takes it at once. Units of work may go on: their events are saved, for whoever is running.
    */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop().finally(() => {
@@ -147,6 +148,23 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
       this.#stopping = null
     })
     return this.#stopping
+  }
+
+  /**
+   * Opt-in: stop() when the process is asked to end. Afterwards the signal does what it would have done,
+   * unless somebody else listens for it. Answers a function that takes this back.
+   */
+  stopOnSignals(signals: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT']): () => void {
+    const onSignal = async (signal: NodeJS.Signals): Promise<void> => {
+      forget()
+      await this.stop()
+      if (process.listenerCount(signal) === 0) process.kill(process.pid, signal)
+    }
+    const forget = () => {
+      for (const signal of signals) process.off(signal, onSignal)
+    }
+    for (const signal of signals) process.on(signal, onSignal)
+    return forget
   }
 
   /**
@@ -182,7 +200,8 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     const sent = Promise.all([this.#pollLoop.stop(), this.#fastPath.idle()])
     const drained = sent.then(() => this.#settler.idle())
     if (!(await endsWithin(stopTimeoutMs, drained))) {
-      logger.warn({}, 'stopTimeout passed with sends under way; the fallback has them')
+      logger.warn({}, 'stopTimeout passed with sends under way; other instances take what is left')
+      await endsWithin(CLOSE_TIMEOUT_MS, this.#fastPath.release())
     }
     // From here on an outcome that cannot be recorded is left to the fallback, and nothing is waited for
     // that could hang: neither a renewal on a dead connection nor a client that says good-bye.

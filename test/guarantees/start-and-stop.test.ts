@@ -2,6 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, it } from 'vitest'
 import { silentLogger } from '../../src/logger.ts'
+import { runProcess } from '../support/child-process.ts'
 import { connect } from '../support/database.ts'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
@@ -52,6 +53,43 @@ it('ends stop() after stopTimeout and leaves the row to the fallback', async () 
   const other = fixture.handling(handlers)
   await waitUntil(() => other.pollOnce(), { message: 'the lease of the stopped one ends' })
   expect(handled).toHaveLength(1)
+})
+
+it('frees at once what it could not send in time, so that a deploy adds no latency', async () => {
+  const [started, never] = [defer(), defer()]
+  let calls = 0
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: async () => {
+        calls += 1
+        started.resolve()
+        await never.promise
+      },
+    },
+    { stopTimeout: '50ms', threshold: '1h' },
+  )
+  await outbox.start()
+  for (const aggregateId of ['a', 'a', 'b', 'a']) {
+    await outbox.withOutbox(async (_, emit) => emit(newEvent({ aggregateId })))
+    await started.promise
+  }
+  await outbox.stop()
+  // The first of each lane may be half way through its handler; who knows. The rest is free.
+  const rows = await fixture.rows()
+  expect(rows.map(({ available }) => available)).toEqual([false, true, false, true])
+
+  // Started again, it does not let a new event overtake those that it freed.
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ aggregateId: 'a' })))
+  await outbox.stop()
+  expect(calls).toBe(2)
+})
+
+it('stops on a signal, then lets the signal have its way', async () => {
+  const { output, signal } = await runProcess('stops-on-signal', [fixture.url])
+  expect(signal).toBe('SIGTERM')
+  expect(output.trim().split('\n')).toEqual(['handling', 'handled'])
+  expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
 })
 
 it('may be started and stopped any number of times, also at once', async () => {
