@@ -16,10 +16,11 @@ export function toMilliseconds(name: string, value: unknown): number {
   return ms
 }
 
-/** The way back, for messages: 7000 -> '7s'. */
+/** The way back, for messages, in the largest unit that fits: 7000 -> '7s'. */
 export function formatDuration(ms: number): string {
-  if (ms >= 1_000 && ms % 1_000 === 0) return `${ms / 1_000}s`
-  return `${ms}ms`
+  const units = Object.entries(UNIT_MS).toReversed()
+  const [unit, size] = units.find(([, length]) => ms >= length && ms % length === 0) ?? ['ms', 1]
+  return `${ms / size}${unit}`
 }
 
 export function show(value: unknown): string {

@@ -64,6 +64,19 @@ export interface EventRules {
   readonly maxAttemptsByType: Readonly<Record<string, number>>
 }
 
+const FIELDS = new Set([
+  'type',
+  'aggregateType',
+  'aggregateId',
+  'payload',
+  'topic',
+  'correlationId',
+  'traceparent',
+  'headers',
+  'occurredAt',
+  'maxAttempts',
+])
+
 /** Set by publishers from the event itself, so a free header may not carry these names. */
 const RESERVED_HEADERS = new Set([
   'event-id',
@@ -81,6 +94,10 @@ export function prepareEvent(event: NewEvent, rules: EventRules): PreparedEvent 
     throw refuse(`emit() takes an event object or an array of them, got ${typeof event}`)
   }
   const type = requireText('type', event.type, 255)
+  for (const key of Object.keys(event)) {
+    if (!FIELDS.has(key))
+      throw refuse(`${type}: an event has no field '${key}'; remove or correct it`)
+  }
   const topic = event.topic ?? topicFromRules(event, rules)
   const payload = encodePayload(type, event.payload)
   const headers = collectHeaders(type, event)
@@ -95,9 +112,9 @@ export function prepareEvent(event: NewEvent, rules: EventRules): PreparedEvent 
   return {
     id: uuidv7(),
     type,
-    aggregateType: requireText('aggregateType', event.aggregateType, 255),
-    aggregateId: requireText('aggregateId', keyText(event.aggregateId), 512),
-    topic: requireText('topic', topic, 255),
+    aggregateType: requireText(`${type}: aggregateType`, event.aggregateType, 255),
+    aggregateId: requireText(`${type}: aggregateId`, keyText(type, event.aggregateId), 512),
+    topic: requireText(`${type}: topic`, topic, 255),
     payload,
     headers,
     occurredAt: optionalDate(event.occurredAt),
@@ -138,14 +155,17 @@ function attemptsFor(type: string, event: NewEvent, rules: EventRules): number {
   throw refuse(`${type}: maxAttempts must be a whole number from 1 to 1000000, got ${attempts}`)
 }
 
-function keyText(id: unknown): unknown {
-  const isNumber = typeof id === 'bigint' || (typeof id === 'number' && Number.isSafeInteger(id))
-  return isNumber ? String(id) : id
+function keyText(type: string, id: unknown): unknown {
+  if (typeof id === 'bigint') return String(id)
+  if (typeof id !== 'number') return id
+  if (Number.isSafeInteger(id)) return String(id)
+  throw refuse(`${type}: aggregateId must be a string or a whole number that is exact, got ${id}`)
 }
 
 function requireText(field: string, value: unknown, maxBytes: number): string {
   if (typeof value !== 'string' || value === '') {
-    throw refuse(`${field} must be a non-empty string, got ${value === '' ? "''" : typeof value}`)
+    const got = value === '' ? "''" : value === null ? 'null' : typeof value
+    throw refuse(`${field} must be a non-empty string, got ${got}`)
   }
   if (!isStorable(value)) {
     throw refuse(

@@ -8,8 +8,9 @@ import type { Executor as AnyExecutor } from './store/database.ts'
 
 /** Emits one event, or many, into the unit of work; answers the ids. */
 export interface Emit {
-  (event: NewEvent): string
+  // The compiler explains a mistake by the last of these, and most calls are meant to be that one.
   (events: readonly NewEvent[]): string[]
+  (event: NewEvent): string
 }
 
 /** A Drizzle transaction: it runs statements and nests. */

@@ -1,10 +1,11 @@
 // The options: what a user may set, the defaults, and one resolve step that checks and freezes.
 // Everything behind it works on ResolvedOptions, where durations are milliseconds and nothing is missing.
 import { hostname } from 'node:os'
-import { type Duration, formatDuration } from './duration.ts'
+import { type Duration, formatDuration, show } from './duration.ts'
 import { OutboxOptionsError } from './errors.ts'
 import type { EventRules, NewEvent } from './events.ts'
 import { guardLogger, type Logger, silentLogger } from './logger.ts'
+import { isStorable } from './payload.ts'
 import type { Publisher } from './publishers/publisher.ts'
 import type { DrizzleDatabase } from './store/database.ts'
 import { checkName, type TableName } from './store/table-name.ts'
@@ -140,7 +141,7 @@ export function resolveOptions(given: OutboxOptions): ResolvedOptions {
     backoffBaseMs: requireDuration('backoffBase', options.backoffBase, 0),
     backoffMaxMs: requireDuration('backoffMax', options.backoffMax, 0),
     maxPayloadBytes: requireCount('maxPayloadBytes', options.maxPayloadBytes, 2 ** 28),
-    topic: options.topic,
+    topic: requireTopic(options.topic),
     inOrder: requireOneOf('ordering', options.ordering, ['key', 'none']) === 'key',
     table: {
       schema: checkName('schema', options.schema),
@@ -149,8 +150,8 @@ export function resolveOptions(given: OutboxOptions): ResolvedOptions {
     migrate: requireBoolean('migrate', options.migrate),
     immediate: requireBoolean('immediate', options.immediate) && enabled,
     poller: requireBoolean('poller', options.poller) && enabled,
-    workerId: options.workerId ?? `${hostname()}:${process.pid}`,
-    logger: options.logger ? guardLogger(options.logger) : silentLogger,
+    workerId: requireName('workerId', options.workerId ?? `${hostname()}:${process.pid}`),
+    logger: resolveLogger(options.logger),
   }
   crossCheck(resolved)
   return Object.freeze(resolved)
@@ -170,7 +171,7 @@ function crossCheck({
   }
   if (backoffMaxMs < backoffBaseMs) {
     throw new OutboxOptionsError(
-      `backoffMax must not be shorter than backoffBase (${formatDuration(backoffBaseMs)}), got ${formatDuration(backoffMaxMs)}`,
+      `backoffMax must not be shorter than backoffBase (${formatDuration(backoffBaseMs)}), got ${formatDuration(backoffMaxMs)}; raise backoffMax or lower backoffBase`,
     )
   }
 }
@@ -183,6 +184,26 @@ function refuseSingleClient(db: object): void {
   throw new OutboxOptionsError(
     'db runs on a single node-postgres Client, which transactions and the background would share; give Drizzle a Pool',
   )
+}
+
+function requireTopic(topic: OutboxOptions['topic']): OutboxOptions['topic'] {
+  return topic === undefined || typeof topic === 'function' ? topic : requireName('topic', topic)
+}
+
+function requireName(option: string, value: unknown): string {
+  if (typeof value === 'string' && value !== '' && isStorable(value)) return value
+  throw new OutboxOptionsError(`${option} must be a non-empty string, got ${show(value)}`)
+}
+
+function resolveLogger(logger: Logger | undefined): Logger {
+  if (logger === undefined) return silentLogger
+  requireMethods(
+    'logger',
+    logger,
+    ['debug', 'info', 'warn', 'error'],
+    'pino-shaped: debug, info, warn, error',
+  )
+  return guardLogger(logger)
 }
 
 function withoutUndefined<T extends object>(given: T): T {

@@ -186,10 +186,12 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     else await this.#store.verify()
     this.#settler.setPatience(true)
     if (!immediate && !poller) return
-    void this.#attempt('connect', () => this.#publisher.connect?.())
+    void this.#warmUp()
     this.#renewLoop.start()
     this.#fastPath.open()
     if (poller) this.#pollLoop.start()
+    const { logger, workerId, thresholdMs } = this.#options
+    logger.info({ publisher: this.#publisher.name, workerId, thresholdMs }, 'outbox started')
   }
 
   async #stop(): Promise<void> {
@@ -207,11 +209,9 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     // that could hang: neither a renewal on a dead connection nor a client that says good-bye.
     this.#settler.setPatience(false)
     this.#circuits.stop()
-    const closed = Promise.all([
-      this.#renewLoop.stop(),
-      this.#attempt('disconnect', () => this.#publisher.disconnect?.()),
-    ])
+    const closed = Promise.all([this.#renewLoop.stop(), this.#disconnect()])
     await endsWithin(CLOSE_TIMEOUT_MS, closed)
+    logger.info({ publisher: this.#publisher.name }, 'outbox stopped')
   }
 
   // In the outbox's own async context: what runs from here on belongs to no request, and a handler must
@@ -226,11 +226,22 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     })
   }
 
-  async #attempt(step: string, action: () => Promise<void> | undefined): Promise<void> {
+  // A broker that is away is no error: events wait in the table, and the circuit tells of sends.
+  async #warmUp(): Promise<void> {
+    const { logger } = this.#options
     try {
-      await action()
+      await this.#publisher.connect?.()
     } catch (error) {
-      this.#report(step, toError(error))
+      const { name: publisher } = this.#publisher
+      logger.warn({ err: error, publisher }, 'could not connect yet; events wait in the table')
+    }
+  }
+
+  async #disconnect(): Promise<void> {
+    try {
+      await this.#publisher.disconnect?.()
+    } catch (error) {
+      this.#report('disconnect', toError(error))
     }
   }
 

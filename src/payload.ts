@@ -1,27 +1,34 @@
 // The payload's way into JSON: exactly, or not at all.
+// JSON.stringify() drops functions and symbols, turns NaN, Infinity and invalid dates into null, and a
+// Map, a Promise or an Error into {}: an event would say something else than what was emitted. All of
+// these are refused. An undefined property is left out, which is how optional fields are meant.
 import { EventRefusedError } from './errors.ts'
 
-// JSON.stringify() drops functions and symbols, turns NaN, Infinity and invalid dates into null, and a
-// Map into {}: an event would say something else than what was emitted. All of these are refused.
-// An undefined property is left out, which is how optional fields are meant.
 export function encodePayload(type: string, payload: unknown): string {
+  // Parents by child, to name the place of what is refused.
+  const places = new Map<unknown, { holder: unknown; key: string }>()
   let text: string | undefined
   try {
     text = JSON.stringify(payload, function (this: unknown, key: string, value: unknown) {
-      const lossy = lossOf(value, this, key)
-      if (lossy) throw notJson(type, `'${key}' is ${lossy}`)
+      const loss = lossOf(value, this, key)
+      if (loss) throw notJson(type, `${placeOf(this, key, places)} is ${loss}`)
+      if (typeof value === 'object' && value !== null) places.set(value, { holder: this, key })
       return value
     })
   } catch (thrown) {
     if (thrown instanceof EventRefusedError) throw thrown
-    const reason = thrown instanceof RangeError ? 'it is nested too deeply' : 'it holds a cycle'
-    throw notJson(type, reason)
+    throw notJson(type, explain(thrown), thrown)
   }
   if (text === undefined) throw notJson(type, 'it is undefined; use null for an empty one')
   if (hasUnstorableEscape(text)) {
     throw notJson(type, 'a string in it holds U+0000 or a lone surrogate, which Postgres refuses')
   }
   return text
+}
+
+/** Postgres text holds neither U+0000 nor lone surrogates. */
+export function isStorable(text: string): boolean {
+  return !text.includes('\u0000') && text.isWellFormed()
 }
 
 function lossOf(value: unknown, holder: unknown, key: string): string | undefined {
@@ -37,23 +44,42 @@ function lossOf(value: unknown, holder: unknown, key: string): string | undefine
     case 'undefined':
       return Array.isArray(holder) ? 'undefined inside an array; use null' : undefined
     case 'object':
-      if (value === null) return isInvalidDate(holder, key) ? 'an invalid date' : undefined
-      if (value instanceof Map || value instanceof Set) return 'a Map or Set; spread it first'
-      if (isBinary(holder, key)) return 'binary data; encode it as base64 first'
-      return undefined
+      return lossOfObject(value, (holder as Record<string, unknown>)[key])
     default:
       return undefined
   }
 }
 
-// A replacer sees a value after its toJSON() ran; the holder still has the original.
-function isInvalidDate(holder: unknown, key: string): boolean {
-  return (holder as Record<string, unknown>)[key] instanceof Date
+/** `original` is the value before its toJSON(), which a replacer does not get to see. */
+function lossOfObject(value: object | null, original: unknown): string | undefined {
+  if (value === null) return original instanceof Date ? 'an invalid date' : undefined
+  if (ArrayBuffer.isView(original) || original instanceof ArrayBuffer) {
+    return 'binary data; encode it as base64 first'
+  }
+  if (value instanceof Map || value instanceof Set) return 'a Map or Set; spread it first'
+  if (value instanceof Promise) return 'a Promise; await it first'
+  const prototype: unknown = Object.getPrototypeOf(value)
+  const isPlain = prototype === Object.prototype || prototype === null || Array.isArray(value)
+  if (isPlain || Object.keys(value).length > 0) return undefined
+  return `${value.constructor.name}, of which JSON would keep nothing`
 }
 
-function isBinary(holder: unknown, key: string): boolean {
-  const original = (holder as Record<string, unknown>)[key]
-  return ArrayBuffer.isView(original) || original instanceof ArrayBuffer
+function placeOf(
+  holder: unknown,
+  key: string,
+  places: ReadonlyMap<unknown, { holder: unknown; key: string }>,
+): string {
+  const keys = [key]
+  for (let place = places.get(holder); place; place = places.get(place.holder))
+    keys.unshift(place.key)
+  const path = keys.filter((one) => one !== '').join('.')
+  return path === '' ? 'the payload itself' : `'${path}'`
+}
+
+function explain(thrown: unknown): string {
+  if (thrown instanceof RangeError) return 'it is nested too deeply'
+  const isCycle = thrown instanceof TypeError && /circular|cyclic/i.test(thrown.message)
+  return isCycle ? 'it holds a cycle' : 'its toJSON() failed'
 }
 
 // JSON.stringify() writes U+0000 and lone surrogates as escapes, and nothing else of that range.
@@ -61,14 +87,7 @@ function hasUnstorableEscape(json: string): boolean {
   return json.includes('\\u') && /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/.test(json)
 }
 
-function notJson(type: string, reason: string): EventRefusedError {
-  return new EventRefusedError(
-    'PAYLOAD_NOT_JSON',
-    `${type}: the payload cannot be stored as JSON: ${reason}`,
-  )
-}
-
-/** Postgres text holds neither U+0000 nor lone surrogates. */
-export function isStorable(text: string): boolean {
-  return !text.includes('\u0000') && text.isWellFormed()
+function notJson(type: string, reason: string, cause?: unknown): EventRefusedError {
+  const message = `${type}: the payload cannot be stored as JSON: ${reason}`
+  return new EventRefusedError('PAYLOAD_NOT_JSON', message, cause === undefined ? {} : { cause })
 }

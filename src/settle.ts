@@ -138,6 +138,13 @@ export class Settler {
     } else if (outcome.kind === 'failed') {
       const { error, retryInMs } = outcome
       const attempts = event.attempts + Number(outcome.counts)
+      // Not for an outage, which the circuit reports once instead of once per event.
+      if (outcome.counts) {
+        this.#logger.warn(
+          { event: ref, err: error, attempts, retryInMs },
+          'event failed, will retry',
+        )
+      }
       this.#lifecycle.tell('event:failed', { event: ref, path, error, attempts, retryInMs })
     } else if (outcome.kind === 'dead') {
       const attempts = event.attempts + Number(outcome.counts)

@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { PgTransactionConfig } from 'drizzle-orm/pg-core'
-import { OutboxError } from './errors.ts'
+import { OutboxError, OutboxOptionsError } from './errors.ts'
 import type { NewEvent, PreparedEvent } from './events.ts'
 import type { BirthLease } from './fast-path.ts'
 import type { ResolvedOptions } from './options.ts'
@@ -63,6 +63,11 @@ export class UnitsOfWork {
   }) as Emit
 
   async run<T>(work: Work<T>, options: UnitOfWorkOptions = {}): Promise<T> {
+    if (typeof work !== 'function') {
+      throw new OutboxOptionsError(
+        'withOutbox() takes a function: withOutbox(async (tx, emit) => { ... })',
+      )
+    }
     rejectUnknown('withOutbox()', options, KNOWN)
     const { nested = 'join', retry = 0, ...config } = options
     requireOneOf('nested', nested, ['join', 'savepoint', 'error'])

@@ -39,12 +39,20 @@ export function requireCount(option: string, value: unknown, max: number, min = 
   )
 }
 
+/** Node's timers take no more, and run at once when given it. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
 export function requireDuration(option: string, value: unknown, minMs: number): number {
   const ms = toMilliseconds(option, value)
-  if (ms >= minMs) return ms
-  throw new OutboxOptionsError(
-    `${option} must be at least ${formatDuration(minMs)}, got ${show(value)}`,
-  )
+  if (ms < minMs) {
+    throw new OutboxOptionsError(
+      `${option} must be at least ${formatDuration(minMs)}, got ${show(value)}`,
+    )
+  }
+  if (ms > MAX_TIMER_MS) {
+    throw new OutboxOptionsError(`${option} must be shorter than 25 days, got ${show(value)}`)
+  }
+  return ms
 }
 
 export function requireOneOf<T>(option: string, value: T, allowed: readonly T[]): T {

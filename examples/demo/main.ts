@@ -48,6 +48,7 @@ async function runDemo({ signal, closeLater }: Shutdown): Promise<number> {
   const service = openOrderService(outbox)
   await outbox.start()
   closeLater(() => outbox.stop())
+  closeLater(() => service.settle())
 
   screen.say(`  events go to: ${broker.title}`)
   screen.say(`  the outage:   ${broker.outage}`)

@@ -24,6 +24,8 @@ export interface OrderService {
   readonly units: { committed: number; rolledBack: number }
   /** Takes orders at a steady rate for so long; ends early, by an AbortError, with the signal. */
   takeOrders(ms: number, signal: AbortSignal): Promise<void>
+  /** Resolves when no unit of work is under way: the driver does not take a connection's end lightly. */
+  settle(): Promise<void>
 }
 
 class CardDeclined extends Error {}
@@ -103,5 +105,9 @@ export function openOrderService(outbox: Outbox<PostgresJsDatabase>): OrderServi
     if (failure) throw failure
   }
 
-  return { units, takeOrders }
+  async function settle(): Promise<void> {
+    await Promise.all(underWay)
+  }
+
+  return { units, takeOrders, settle }
 }

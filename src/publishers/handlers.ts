@@ -24,7 +24,12 @@ export interface HandlersPublisherOptions {
 
 export function handlersPublisher(options: HandlersPublisherOptions): Publisher {
   rejectUnknown('handlersPublisher()', options, ['handlers', 'timeout'])
-  const handlers = new Map(Object.entries(options.handlers ?? {}))
+  if (typeof options.handlers !== 'object' || options.handlers === null) {
+    throw new OutboxOptionsError(
+      'handlersPublisher() takes handlers, functions by event type: { handlers: { OrderPlaced: async (event) => {} } }',
+    )
+  }
+  const handlers = new Map(Object.entries(options.handlers))
   for (const [type, handler] of handlers) {
     if (typeof handler !== 'function') {
       throw new OutboxOptionsError(`the handler of '${type}' must be a function`)

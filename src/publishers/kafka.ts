@@ -9,8 +9,9 @@ import type { ICustomPartitioner, Kafka, Message, Producer, RecordMetadata } fro
 import type { Duration } from '../duration.ts'
 import { OutboxOptionsError, PublishError, toError } from '../errors.ts'
 import { messageHeaders, type OutboxEvent } from '../events.ts'
-import { rejectUnknown, requireCount, requireDuration } from '../validate.ts'
+import { rejectUnknown, requireCount, requireDuration, requireMethods } from '../validate.ts'
 import { classifyKafkaError } from './kafka-errors.ts'
+import { KafkaLines } from './kafka-lines.ts'
 import type { Publisher, PublishFailure, PublishResult } from './publisher.ts'
 
 /** What is used of a producer, so that a kafkajs-compatible one from elsewhere fits too. */
@@ -55,32 +56,17 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
       "kafkaPublisher() takes either kafka (a kafkajs client) or producer, e.g. { kafka: new Kafka({ brokers: ['localhost:9092'] }) }",
     )
   }
+  if (kafka)
+    requireMethods('kafka', kafka, ['producer'], 'a kafkajs client: new Kafka({ brokers })')
+  else requireMethods('producer', given, ['sendBatch'], 'a connected kafkajs producer')
   const partitions = new WeakMap<Message, number>()
-  const own = kafka?.producer({
-    idempotent: false,
-    retry: { retries, initialRetryTime: 100, maxRetryTime: 1_000 },
-    createPartitioner: recordingPartitioner(partitions),
-  })
-  const sender = (given ?? own)!
-  let connecting: Promise<void> | null = null
-
-  async function connect(): Promise<void> {
-    connecting ??= own?.connect() ?? Promise.resolve()
-    try {
-      await connecting
-    } catch (error) {
-      connecting = null
-      throw error
-    }
-  }
-
-  async function disconnect(): Promise<void> {
-    connecting = null
-    await own?.disconnect()
-  }
+  const createPartitioner = recordingPartitioner(partitions)
+  const retry = { retries, initialRetryTime: 100, maxRetryTime: 1_000 }
+  const own =
+    kafka && new KafkaLines(() => kafka.producer({ idempotent: false, retry, createPartitioner }))
+  const sender: KafkaProducer = (given ?? own)!
 
   async function publish(events: readonly OutboxEvent[]): Promise<PublishResult[]> {
-    await connect()
     const results: PublishResult[] = []
     for (const chunk of chunksOf(events.map(toOutgoing), maxRequestBytes)) {
       results.push(...(await send(chunk)))
@@ -97,6 +83,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
       return matchAcks(batch, acks, own ? partitions : null)
     } catch (thrown) {
       const failure = classifyKafkaError(toError(thrown))
+      if (failure.kind === 'transient') own?.distrust()
       const parts = divide(batch, failure)
       return parts ? await sendParts(batch, parts) : batch.map(() => failure)
     }
@@ -118,7 +105,13 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   }
 
   const settlesWithinMs = (retries + 1) * (requestTimeoutMs + RECONNECT_MS)
-  return { name: 'kafka', settlesWithinMs, connect, publish, disconnect }
+  return {
+    name: 'kafka',
+    settlesWithinMs,
+    publish,
+    connect: async () => own?.connect(),
+    disconnect: async () => own?.disconnect(),
+  }
 }
 
 interface Outgoing {

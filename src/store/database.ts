@@ -25,6 +25,8 @@ export type TransactionOf<TDb extends DrizzleDatabase> = Parameters<
 >[0]
 
 const UNDEFINED_TABLE = '42P01'
+const UNDEFINED_COLUMN = '42703'
+const DUPLICATE_TABLE = '42P07'
 const SERIALIZATION_FAILURES = new Set<unknown>(['40001', '40P01'])
 
 /** Whether Postgres gave up a transaction that would go through if it were run again. */
@@ -48,12 +50,31 @@ export async function run<Row>(executor: Executor, step: string, query: SQL): Pr
 
 function storeError(step: string, cause: unknown): StoreError {
   const { code, message } = (cause ?? {}) as { code?: string; message?: string }
-  if (code === UNDEFINED_TABLE) {
+  const safe = { cause: withoutData(cause) }
+  if (code === UNDEFINED_TABLE || code === UNDEFINED_COLUMN) {
     return new StoreError(
       'TABLE_MISSING',
-      `${step}: the outbox table is missing; call outbox.migrate(), pass migrate: true, or check the options schema and table`,
-      { cause },
+      `${step}: ${message}; call outbox.migrate(), pass migrate: true, or check the options schema and table`,
+      safe,
     )
   }
-  return new StoreError('STORE_FAILED', `${step}: ${message ?? 'the database failed'}`, { cause })
+  if (code === DUPLICATE_TABLE) {
+    return new StoreError(
+      'STORE_FAILED',
+      `${step}: ${message}, and migrate() did not make it; keep the table in your own migrations and do not call migrate(), or drop it`,
+      safe,
+    )
+  }
+  return new StoreError('STORE_FAILED', `${step}: ${message ?? 'the database failed'}`, safe)
+}
+
+// Postgres quotes the whole row in the detail of some errors, and whoever prints an error prints its
+// cause: what is kept says which rule was broken, not with which data.
+function withoutData(thrown: unknown): unknown {
+  if (!(thrown instanceof Error) || !('detail' in thrown || 'where' in thrown)) return thrown
+  const { detail: _, where: __, ...fields } = thrown as Error & Record<string, unknown>
+  const safe = Object.assign(new Error(thrown.message), fields)
+  safe.name = thrown.name
+  if (thrown.stack) safe.stack = thrown.stack
+  return safe
 }

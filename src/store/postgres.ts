@@ -15,7 +15,7 @@ export function postgresStore(db: DrizzleDatabase, table: TableName): Store<Exec
 
   // clock_timestamp(), never now(): now() is when the transaction began, and a unit of work may be
   // older than its events' lease by the time it saves them (rule 2). The ORDER BY makes `seq` follow the
-  // order of emit. `after` sees what this statement's snapshot sees: committed earlier rows, not ours.
+  // order of emit. The payload null comes out of the record as no value at all. `after` sees what this statement's snapshot sees: committed earlier rows, not ours.
   async function save(tx: Executor, events: readonly PreparedEvent[], lease: Lease) {
     const rows = await run<{ id: string; seq: string; after: string | null; occurredAt: number }>(
       tx,
@@ -23,7 +23,8 @@ export function postgresStore(db: DrizzleDatabase, table: TableName): Store<Exec
       sql`
         insert into ${outbox} as o (id, aggregate_type, aggregate_id, event_type, topic, payload,
           headers, max_attempts, available_at, lease_token, worker_id, occurred_at)
-        select e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.topic, e.payload,
+        select e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.topic,
+          coalesce(e.payload, 'null'),
           e.headers, e.max_attempts, clock_timestamp() + ${lease.ms}::float8 * interval '1 ms',
           ${lease.token}::text::uuid, ${lease.workerId}::text,
           coalesce(to_timestamp(e.occurred_ms / 1000), clock_timestamp())
@@ -113,7 +114,8 @@ export function postgresStore(db: DrizzleDatabase, table: TableName): Store<Exec
       'record what was published',
       sql`
         update ${outbox} set status = 'published', published_at = clock_timestamp(),
-          last_attempt_at = clock_timestamp(), updated_at = clock_timestamp(), last_error = null
+          last_attempt_at = clock_timestamp(), updated_at = clock_timestamp(), last_error = null,
+          lease_token = null
         where id = any (${encodeArray(ids)}::text::uuid[]) and status <> 'published'`,
     )
   }
@@ -138,7 +140,12 @@ export function postgresStore(db: DrizzleDatabase, table: TableName): Store<Exec
   }
 
   async function verify() {
-    await run(db, 'look for the outbox table', sql`select 1 from ${outbox} limit 0`)
+    await run(
+      db,
+      `look for the outbox table ${table.schema}.${table.name}`,
+      sql`select id, seq, payload, headers, status, attempts, max_attempts, available_at,
+        lease_token, worker_id from ${outbox} limit 0`,
+    )
   }
 
   return {

@@ -46,3 +46,22 @@ describeWithKafka('a process killed after COMMIT', () => {
     await reader.stop()
   })
 })
+
+describeWithKafka('a process killed after the ack, before its record', () => {
+  it('has its event sent again by another instance, under the same event id', async () => {
+    const topic = uniqueName('unrecorded')
+    await createTopic(kafkaBrokers(), topic)
+    const end = await runProcess('dies-after-ack', [fixture.url, kafkaBrokers()[0]!, topic])
+    expect(end).toMatchObject({ signal: 'SIGKILL', output: '' })
+
+    const publisher = kafkaPublisher({ kafka: quietKafka(kafkaBrokers()) })
+    const outbox = fixture.outbox({ publisher, poller: true, pollInterval: '50ms' })
+    const published = nextEvent(outbox.events, 'event:published')
+    await outbox.start()
+    const { event } = await published
+    const reader = await readTopic(kafkaBrokers(), topic)
+    const ids = (await reader.readToEnd()).map(({ headers }) => headers['event-id'])
+    await reader.stop()
+    expect(ids).toEqual([event.id, event.id])
+  })
+})

@@ -1,5 +1,6 @@
 // Rule 1: the row exists exactly if the business transaction committed; and nothing is published that
 // was not saved.
+import { inspect } from 'node:util'
 import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
 import { kafkaPublisher } from '../../src/publishers/kafka.ts'
@@ -86,6 +87,20 @@ it('rolls back the business when the events cannot be saved, and says why withou
   expect(error).toMatchObject({ code: 'TABLE_MISSING', message: /outbox\.migrate\(\)/ as never })
   expect(`${error.message} ${error.stack}`).not.toContain('hunter2')
   expect(await fixture.sql`select id from payments`).toEqual([])
+})
+
+it('says which rule of the table was broken, without the row', async () => {
+  const outbox = fixture.handling(unexpected)
+  await fixture.sql`alter table outbox add constraint no_secrets check (payload::text = 'null')`
+  const error: Error = await outbox
+    .withOutbox(async (_, emit) => emit(newEvent({ payload: 'hunter2' })))
+    .then(
+      () => expect.unreachable('the table refuses it'),
+      (thrown) => thrown,
+    )
+  await fixture.sql`alter table outbox drop constraint no_secrets`
+  expect(error).toMatchObject({ cause: { code: '23514', constraint_name: 'no_secrets' } })
+  expect(inspect(error, { depth: null, showHidden: true })).not.toContain('hunter2')
 })
 
 it('refuses emit() outside a unit of work, and after its end', async () => {

@@ -38,9 +38,11 @@ describe.each(Object.entries(drivers))('on %s', (_, open) => {
   it('saves, publishes, claims, renews and settles', async () => {
     const { db, close } = await open()
     const handled: HandledEvent[] = []
+    const empty: unknown[] = []
     const failing = new Set(['Flaky'])
     const publisher = handlersPublisher({
       handlers: {
+        Empty: (event) => void empty.push(event.payload),
         Steady: (event) => void handled.push(event),
         Flaky: (event) => {
           if (failing.delete('Flaky')) throw new Error('the first time')
@@ -58,6 +60,7 @@ describe.each(Object.entries(drivers))('on %s', (_, open) => {
       await (tx as typeof db).execute(sql`select 1`)
       emit(newEvent({ type: 'Steady', payload, occurredAt, headers: { tenant: 'é' } }))
       emit(newEvent({ type: 'Flaky', payload, occurredAt, headers: { tenant: 'é' } }))
+      emit(newEvent({ type: 'Empty', payload: null }))
     })
     await Promise.all([failed, published])
     expect(await outbox.pollOnce()).toBe(1)
@@ -72,6 +75,7 @@ describe.each(Object.entries(drivers))('on %s', (_, open) => {
       expect(event).toMatchObject({ occurredAt, headers: { tenant: 'é' } })
     }
     expect([first?.seq, second?.seq]).toEqual([1, 2])
+    expect(empty).toEqual([null])
   })
 
   it('rolls back with the error that the work threw, and leaks no payload when saving fails', async () => {

@@ -34,6 +34,9 @@ describe('prepareEvent()', () => {
     ['a header with NUL', { headers: { n: '\u0000' } }],
     ['a header that the outbox sets itself', { headers: { 'Event-Id': 'x' } }],
     ['zero attempts', { maxAttempts: 0 }],
+    ['a field that events do not have', { corelationId: 'c-1', payload: 1 }],
+    ['NaN as an aggregate id', { aggregateId: Number.NaN }],
+    ['null as an aggregate id', { aggregateId: null as never }],
   ])('refuses %s', (_, overrides) => {
     expect(() => prepare(overrides)).toThrow(expect.objectContaining({ code: 'EVENT_INVALID' }))
   })

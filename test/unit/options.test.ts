@@ -35,7 +35,10 @@ describe('resolveOptions()', () => {
     [{ threshold: Number.NaN }, /threshold must be a duration/],
     [{ threshold: '10ms', publishTimeout: '10ms' }, /threshold must be at least 100ms/],
     [{ threshold: '5s' }, /threshold must be longer than publishTimeout \(5s\), got 5s; raise/],
-    [{ backoffBase: '1h' }, /backoffMax must not be shorter than backoffBase \(3600s\), got 1800s/],
+    [
+      { backoffBase: '1h' },
+      /backoffMax must not be shorter than backoffBase \(1h\), got 30m; raise backoffMax/,
+    ],
     [{ batchSize: 0 }, /batchSize must be a whole number from 1 to 10000, got 0/],
     [{ batchSize: 1.5 }, /batchSize/],
     [{ maxAttemptsByType: { A: 0 } }, /maxAttemptsByType\.A must be a whole number/],
@@ -44,6 +47,11 @@ describe('resolveOptions()', () => {
     [{ table: '' }, /table must be a name/],
     [{ table: 'x'.repeat(60) }, /table must be a name of 1 to 49 bytes/],
     [{ schema: 'a\u0000' }, /schema must be a name/],
+    [{ pollInterval: '100d' }, /pollInterval must be shorter than 25 days, got '100d'/],
+    [{ topic: '' }, /topic must be a non-empty string/],
+    [{ topic: 42 }, /topic must be/],
+    [{ workerId: '' }, /workerId must be/],
+    [{ logger: {} }, /logger must be pino-shaped/],
     [{ db: {} }, /db must be a Drizzle Postgres database/],
     [{ publisher: undefined }, /publisher must be a publisher/],
   ])('refuses %o', (overrides, message) => {

@@ -46,13 +46,28 @@ describe('encodePayload()', () => {
     ['U+0000 in a key', { 'a\u0000b': 1 }],
     ['U+0000 behind an escaped backslash', '\\\u0000'],
     ['a lone surrogate', 'a\ud800b'],
+    ['a Promise that nobody awaited', { total: Promise.resolve(1) }],
+    ['an Error', new Error('boom')],
+    ['a RegExp', { pattern: /x/ }],
+    ['an object of which JSON would keep nothing', new WeakMap()],
+    ['a toJSON() that throws', { toJSON: () => JSON.parse('{') }],
   ])('refuses %s', (_, payload) => {
     expect(() => encodePayload('T', payload)).toThrow(
       expect.objectContaining({ code: 'PAYLOAD_NOT_JSON' }),
     )
   })
 
+  it('keeps objects of a class that has fields', () => {
+    const money = new (class Money {
+      amount = 5
+    })()
+    expect(encodePayload('T', money)).toBe('{"amount":5}')
+  })
+
   it('names the property that is to blame', () => {
-    expect(() => encodePayload('T', { order: { total: 1n } })).toThrow(/'total' is a BigInt/)
+    expect(() => encodePayload('T', { order: { lines: [{ total: 1n }] } })).toThrow(
+      /'order\.lines\.0\.total' is a BigInt/,
+    )
+    expect(() => encodePayload('T', new Map())).toThrow(/the payload itself is a Map/)
   })
 })

@@ -80,5 +80,7 @@ describe('handlersPublisher', () => {
 
   it('refuses handlers that are no functions', () => {
     expect(() => handlersPublisher({ handlers: { A: 1 as never } })).toThrow(/handler of 'A'/)
+    expect(() => handlersPublisher({} as never)).toThrow(/takes handlers/)
+    expect(() => handlersPublisher({ handler: {} } as never)).toThrow(/did you mean 'handlers'/)
   })
 })

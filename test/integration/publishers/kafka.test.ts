@@ -100,7 +100,9 @@ describeWithKafka('kafkaPublisher', () => {
   it('reports an unreachable broker as transient and keeps nothing of it', async () => {
     const kafka = quietKafka(['127.0.0.1:1'], { retry: { retries: 0 } })
     const publisher = kafkaPublisher({ kafka })
-    await expect(publisher.publish([outboxEvent()])).rejects.toThrow(/ECONNREFUSED/)
+    const [result] = await publisher.publish([outboxEvent()])
+    expect(result).toMatchObject({ kind: 'transient', scope: 'broker' })
+    expect(result).toMatchObject({ error: { message: /ECONNREFUSED/ as never } })
     await publisher.disconnect?.()
   })
 
@@ -155,6 +157,10 @@ describeWithKafka('kafkaPublisher', () => {
 
 it('wants either a client or a producer', () => {
   expect(() => kafkaPublisher({})).toThrow(/takes either kafka .* or producer/)
+  expect(() => kafkaPublisher(undefined as never)).toThrow(/takes an object with options/)
+  expect(() => kafkaPublisher({ kafka: {} as never })).toThrow(/kafka must be a kafkajs client/)
+  expect(() => kafkaPublisher({ producer: {} as never })).toThrow(/producer must be a connected/)
+  expect(() => kafkaPublisher({ kafak: {} } as never)).toThrow(/did you mean 'kafka'/)
 })
 
 type TopicMessages = { topic: string; messages: { key: string; value: string }[] }

@@ -1,0 +1,94 @@
+// The publisher's own producers. kafkajs waits longer and longer between its attempts to reconnect, so a
+// producer that met an outage may sit still long after the broker is back. A line that is stuck, or has
+// failed, is therefore not waited for: the next send takes a new one, which tries at once. The old one is
+// closed when its last send has settled, as its ack may still come.
+import { performance } from 'node:perf_hooks'
+import type { Producer, ProducerBatch, RecordMetadata } from 'kafkajs'
+
+const STUCK_MS = 2_000
+/** A broker that accepts connections and never answers must not collect them. */
+const MAX_LINES = 4
+
+interface Line {
+  readonly producer: Producer
+  readonly ready: Promise<void>
+  /** The calls that have not settled, oldest first; the first of all is the connect. */
+  readonly pending: Set<{ readonly begunAt: number }>
+  failed: boolean
+  retired: boolean
+}
+
+export class KafkaLines {
+  readonly #makeProducer: () => Producer
+  readonly #lines = new Set<Line>()
+  #current: Line | null = null
+
+  constructor(makeProducer: () => Producer) {
+    this.#makeProducer = makeProducer
+  }
+
+  async connect(): Promise<void> {
+    await this.#take().ready
+  }
+
+  async sendBatch(batch: ProducerBatch): Promise<RecordMetadata[]> {
+    const line = this.#take()
+    return await this.#track(line, async () => {
+      await line.ready
+      return await line.producer.sendBatch(batch)
+    })
+  }
+
+  /** Marks the line in use as one that the next send should not rely on. */
+  distrust(): void {
+    if (this.#current) this.#current.failed = true
+  }
+
+  async disconnect(): Promise<void> {
+    this.#current = null
+    await Promise.all([...this.#lines].map((line) => this.#close(line)))
+  }
+
+  #take(): Line {
+    const line = this.#current
+    if (line && (!isStuck(line) || this.#lines.size >= MAX_LINES)) return line
+    if (line) this.#retire(line)
+    return (this.#current = this.#open())
+  }
+
+  #open(): Line {
+    const producer = this.#makeProducer()
+    const ready = producer.connect()
+    const line: Line = { producer, ready, pending: new Set(), failed: false, retired: false }
+    this.#lines.add(line)
+    void this.#track(line, () => ready).catch(() => {
+      line.failed = true
+    })
+    return line
+  }
+
+  async #track<T>(line: Line, call: () => Promise<T>): Promise<T> {
+    const pending = { begunAt: performance.now() }
+    line.pending.add(pending)
+    try {
+      return await call()
+    } finally {
+      line.pending.delete(pending)
+      if (line.retired && line.pending.size === 0) void this.#close(line).catch(() => {})
+    }
+  }
+
+  #retire(line: Line): void {
+    line.retired = true
+    if (line.pending.size === 0) void this.#close(line).catch(() => {})
+  }
+
+  async #close(line: Line): Promise<void> {
+    if (this.#lines.delete(line)) await line.producer.disconnect()
+  }
+}
+
+function isStuck({ failed, pending }: Line): boolean {
+  const [oldest] = pending
+  return failed || (oldest !== undefined && performance.now() - oldest.begunAt > STUCK_MS)
+}
