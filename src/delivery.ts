@@ -46,6 +46,24 @@ export class Delivery {
 
   /** Sends what may be sent. Never rejects. */
   async deliver(batch: readonly LeasedEvent[], path: Path): Promise<Delivered> {
+    if (!this.#publisher.perAggregate) return await this.#deliverTogether(batch, path)
+    const lanes = new Map<string, LeasedEvent[]>()
+    for (const leased of batch) {
+      const key = orderingKey(leased.event)
+      const lane = lanes.get(key)
+      if (lane) lane.push(leased)
+      else lanes.set(key, [leased])
+    }
+    const parts = await Promise.all(
+      [...lanes.values()].map((lane) => this.#deliverTogether(lane, path)),
+    )
+    return {
+      unsent: new Set(parts.flatMap(({ unsent }) => [...unsent])),
+      recorded: Promise.all(parts.map(({ recorded }) => recorded)),
+    }
+  }
+
+  async #deliverTogether(batch: readonly LeasedEvent[], path: Path): Promise<Delivered> {
     const { admitted, turnedAway } = this.#admit(batch)
     const results = admitted.length > 0 ? await this.#send(admitted, path) : []
     if (results === 'unknown') {
@@ -103,7 +121,7 @@ export class Delivery {
     let error: Error
     try {
       const results = await this.#publisher.publish(events)
-      if (results.length === events.length && results.every(Boolean)) return results
+      if (results.length === events.length && results.every(isResult)) return results
       error = new PublishError(
         'PUBLISH_FAILED',
         `publisher ${this.#publisher.name} did not answer with one result per event`,
@@ -169,6 +187,13 @@ export class Delivery {
   }
 }
 
+const KINDS = new Set<unknown>(['transient', 'permanent', 'rejected', 'held'])
+
+/** Publishers are also written in JavaScript. */
+function isResult(result: PublishResult | null | undefined): boolean {
+  return result?.ok === true || (result?.ok === false && KINDS.has(result.kind))
+}
+
 function topicsOf(batch: readonly LeasedEvent[]): Set<string> {
   return new Set(batch.map(({ event }) => event.topic))
 }
@@ -176,7 +201,8 @@ function topicsOf(batch: readonly LeasedEvent[]): Set<string> {
 async function raceTimeout<T>(promise: Promise<T>, ms: number): Promise<T | 'late'> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), ms)
+    // Not to be waited for by a process that has nothing else to do.
+    timer = setTimeout(() => resolve('late'), ms).unref()
   })
   try {
     return await Promise.race([promise, timeout])

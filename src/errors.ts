@@ -58,7 +58,8 @@ export class PublishError extends OutboxError {
 /** The text of anything that was thrown, fit for a text column: no NUL, no broken surrogates, bounded. */
 export function describeError(thrown: unknown): string {
   const text = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)
-  return text.replaceAll('\u0000', '').toWellFormed().slice(0, 2_000)
+  // The cut comes first: it may go through a surrogate pair.
+  return text.slice(0, 2_000).replaceAll('\u0000', '').toWellFormed()
 }
 
 export function toError(thrown: unknown): Error {

@@ -10,8 +10,12 @@ import type { LeasedEvent, Leases } from './leases.ts'
 import type { ResolvedOptions } from './options.ts'
 import type { SavedEvent } from './store/store.ts'
 
-const MAX_BATCH = 500
-const MAX_BATCHES_UNDER_WAY = 4
+/** What one batch may hold: enough for throughput, little enough to be sent well within a timeout. */
+const MAX_BATCH = { events: 500, characters: 4_000_000 }
+
+/** How many batches, of how many lanes each, are under way at once. */
+const TOGETHER = { batches: 4, lanes: Number.POSITIVE_INFINITY }
+const PER_AGGREGATE = { batches: 64, lanes: 1 }
 
 /** The lease that a unit of work wrote on its events. */
 export interface BirthLease {
@@ -22,12 +26,14 @@ export interface BirthLease {
 
 /** The next step, and the way out for what cannot take it. */
 export interface FastPathNext {
+  readonly perAggregate: boolean
   readonly deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>
   /** Frees rows for the fallback at once. */
   readonly giveBack: (leased: readonly LeasedEvent[]) => Promise<void>
 }
 
 interface Lane {
+  readonly key: string
   waiting: LeasedEvent[]
   sending: boolean
   /** Every unpublished event up to this seq went, or goes, through this lane. */
@@ -40,6 +46,7 @@ export class FastPath {
   readonly #circuits: Circuits
   readonly #leases: Leases
   readonly #next: FastPathNext
+  readonly #shape: { readonly batches: number; readonly lanes: number }
   readonly #lanes = new Map<string, Lane>()
   readonly #ready = new Set<Lane>()
   #underWay = 0
@@ -52,6 +59,7 @@ export class FastPath {
     this.#circuits = circuits
     this.#leases = leases
     this.#next = next
+    this.#shape = next.perAggregate ? PER_AGGREGATE : TOGETHER
   }
 
   open(): void {
@@ -75,7 +83,7 @@ export class FastPath {
     const leftKeys = new Set<string>()
     for (const { after, ...event } of events) {
       const key = this.#options.inOrder ? orderingKey(event) : event.id
-      const lane = this.#lanes.get(key) ?? newLane()
+      const lane = this.#lanes.get(key) ?? newLane(key)
       const inOrder = after === null || after <= lane.coveredSeq || !this.#options.inOrder
       const leased: LeasedEvent = { event, ...lease }
       if (leftKeys.has(key) || !inOrder || !this.wants([event])) {
@@ -121,7 +129,7 @@ export class FastPath {
     this.#pumping = true
     setImmediate(() => {
       this.#pumping = false
-      while (this.#ready.size > 0 && this.#underWay < MAX_BATCHES_UNDER_WAY) void this.#sendBatch()
+      while (this.#ready.size > 0 && this.#underWay < this.#shape.batches) void this.#sendBatch()
     })
   }
 
@@ -135,6 +143,7 @@ export class FastPath {
       lane.idleSince = performance.now()
       if (events.some((event) => unsent.has(event))) void this.#abandon(lane)
       else if (lane.waiting.length > 0) this.#ready.add(lane)
+      else if (!this.#options.inOrder) this.#lanes.delete(lane.key)
     }
     if (this.#ready.size > 0) this.#schedulePump()
     else if (this.#underWay === 0) for (const resolve of this.#onIdle.splice(0)) resolve()
@@ -143,13 +152,20 @@ export class FastPath {
   #takeBatch() {
     const batch: LeasedEvent[] = []
     const lanes: [Lane, LeasedEvent[]][] = []
+    let room = MAX_BATCH.characters
     for (const lane of this.#ready) {
-      if (batch.length >= MAX_BATCH) break
-      const events = lane.waiting.splice(0, MAX_BATCH - batch.length)
-      batch.push(...events)
-      lanes.push([lane, events])
+      const taken: LeasedEvent[] = []
+      while (lane.waiting.length > 0 && room > 0 && batch.length < MAX_BATCH.events) {
+        const next = lane.waiting.shift()!
+        taken.push(next)
+        batch.push(next)
+        room -= next.event.payload.length
+      }
+      if (taken.length === 0) break
       lane.sending = true
       this.#ready.delete(lane)
+      lanes.push([lane, taken])
+      if (lanes.length === this.#shape.lanes) break
     }
     return { batch, lanes }
   }
@@ -162,6 +178,6 @@ export class FastPath {
   }
 }
 
-function newLane(): Lane {
-  return { waiting: [], sending: false, coveredSeq: -1, idleSince: performance.now() }
+function newLane(key: string): Lane {
+  return { key, waiting: [], sending: false, coveredSeq: -1, idleSince: performance.now() }
 }

@@ -17,11 +17,11 @@ export function guardLogger(logger: Logger): Logger {
   const guard =
     (level: keyof Logger) =>
     (fields: object, message: string): void => {
+      // There is nobody left to tell: the logger itself is what failed.
       try {
-        logger[level](fields, message)
-      } catch {
-        // There is nobody left to tell: the logger itself is what failed.
-      }
+        const returned: unknown = logger[level](fields, message)
+        if (returned instanceof Promise) returned.catch(() => {})
+      } catch {}
     }
   return {
     debug: guard('debug'),

@@ -61,6 +61,10 @@ export class OpenUnit {
     return Array.isArray(input) ? ids : ids[0]!
   }) as Emit
 
+  get isOver(): boolean {
+    return this.#sealed
+  }
+
   /** Ends the unit: nothing more can be emitted or executed in it. */
   seal(): void {
     this.#sealed = true

@@ -55,17 +55,20 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     const store = postgresStore(db, options.table)
     const leases = new Leases(store, options.thresholdMs)
     const circuits = new Circuits(lifecycle, options.logger, () => this.#pollLoop.wake())
+    const wakePoller = () => this.#pollLoop.wake()
 
-    const settler = new Settler(store, leases, lifecycle, options.logger)
+    const settler = new Settler(store, leases, lifecycle, options.logger, wakePoller)
     const delivery = new Delivery(publisher, options, circuits, leases, settler)
     const fastPath = new FastPath(options, circuits, leases, {
-      deliver: (batch) => delivery.deliver(batch, 'immediate'),
-      giveBack: async (leased) => {
-        await delivery.giveBack(leased, 'immediate')
-        this.#pollLoop.wake()
+      perAggregate: publisher.perAggregate ?? false,
+      deliver: async (batch) => {
+        const delivered = await delivery.deliver(batch, 'immediate')
+        if (delivered.unsent.size > 0) void delivered.recorded.then(wakePoller)
+        return delivered
       },
+      giveBack: (leased) => delivery.giveBack(leased, 'immediate').then(wakePoller),
     })
-    const poller = new Poller(store, options, circuits, leases, lifecycle, (batch) =>
+    const poller = new Poller(store, options, circuits, leases, settler, lifecycle, (batch) =>
       delivery.deliver(batch, 'fallback'),
     )
     const units = new UnitsOfWork({
@@ -131,6 +134,7 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
 
   /** Starts publishing. Does not wait for the broker: while it is away, events wait in the table. */
   start(): Promise<void> {
+    if (this.#stopping) return this.#stopping.then(() => this.start())
     this.#starting ??= this.#start().catch((error) => {
       this.#starting = null
       throw error

@@ -8,6 +8,7 @@ import { refOf } from './events.ts'
 import type { LeasedEvent, Leases } from './leases.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { ResolvedOptions } from './options.ts'
+import type { Settler } from './settle.ts'
 import type { Store } from './store/store.ts'
 
 export class Poller {
@@ -15,6 +16,7 @@ export class Poller {
   readonly #options: ResolvedOptions
   readonly #circuits: Circuits
   readonly #leases: Leases
+  readonly #settler: Settler
   readonly #lifecycle: Lifecycle
   readonly #deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>
 
@@ -23,6 +25,7 @@ export class Poller {
     options: ResolvedOptions,
     circuits: Circuits,
     leases: Leases,
+    settler: Settler,
     lifecycle: Lifecycle,
     deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>,
   ) {
@@ -30,18 +33,37 @@ export class Poller {
     this.#options = options
     this.#circuits = circuits
     this.#leases = leases
+    this.#settler = settler
     this.#lifecycle = lifecycle
     this.#deliver = deliver
   }
 
   /** One claim and its delivery, recorded. Answers how many events were claimed. */
   async runOnce(): Promise<number> {
+    // Rows whose ack is still to be recorded look abandoned once their lease has ended.
+    if (this.#settler.isBehind) return 0
     const batch = await this.#claim(this.#circuits.claimable(this.#options.batchSize))
     if (batch.length === 0) return 0
+    if (!batch.some((leased) => this.#leases.isFresh(leased))) {
+      await this.#giveUp(batch)
+      return 0
+    }
     this.#lifecycle.tell('batch:claimed', { events: batch.map(({ event }) => refOf(event)) })
     const { recorded } = await this.#deliver(batch)
     await recorded
     return batch.length
+  }
+
+  // To go on at once would claim the same rows again, as late as before.
+  async #giveUp(batch: readonly LeasedEvent[]): Promise<void> {
+    const { thresholdMs, logger } = this.#options
+    logger.warn(
+      { claimed: batch.length, thresholdMs },
+      'a claim took longer than half the threshold',
+    )
+    await this.#settler.record(
+      batch.map((leased) => ({ leased, path: 'fallback', kind: 'untried' }) as const),
+    )
   }
 
   async #claim(limit: number): Promise<LeasedEvent[]> {

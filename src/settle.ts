@@ -41,20 +41,24 @@ export class Settler {
   readonly #leases: Leases
   readonly #lifecycle: Lifecycle
   readonly #logger: Logger
+  readonly #onRecovered: () => void
   #waiting: Entry[] = []
   #flushing: Promise<void> | null = null
   #patient = true
+  #behind = false
 
   constructor(
     store: Pick<Store<never>, 'settlePublished' | 'settleFailed'>,
     leases: Leases,
     lifecycle: Lifecycle,
     logger: Logger,
+    onRecovered: () => void,
   ) {
     this.#store = store
     this.#leases = leases
     this.#lifecycle = lifecycle
     this.#logger = logger
+    this.#onRecovered = onRecovered
   }
 
   /** Resolves when all are recorded; never rejects. */
@@ -67,6 +71,11 @@ export class Settler {
       this.#flushing = null
     })
     await Promise.all(recorded)
+  }
+
+  /** Whether outcomes are waiting for a database that fails. */
+  get isBehind(): boolean {
+    return this.#behind
   }
 
   /** Resolves when nothing waits to be recorded. */
@@ -89,7 +98,12 @@ export class Settler {
         await this.#write(batch.map(({ outcome }) => outcome))
         for (const { recorded } of batch) recorded()
         retryMs = RETRY_MS.first
+        if (this.#behind) {
+          this.#behind = false
+          this.#onRecovered()
+        }
       } catch (thrown) {
+        this.#behind = this.#patient
         this.#lifecycle.tell('error', { step: 'settle', error: toError(thrown) })
         this.#logger.error({ err: thrown, outcomes: batch.length }, 'could not record outcomes')
         if (!this.#patient) {

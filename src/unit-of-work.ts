@@ -73,7 +73,8 @@ export class UnitsOfWork {
     requireOneOf('nested', nested, ['join', 'savepoint', 'error'])
     requireCount('retry', retry, 100, 0)
     const outer = this.#current.getStore()
-    if (outer) return await this.#runNested(outer, work, options)
+    // A timer or queue that was first touched inside a unit of work carries it along after its end.
+    if (outer && !outer.unit.isOver) return await this.#runNested(outer, work, options)
     for (let left = retry; ; left -= 1) {
       try {
         // Drizzle makes an empty object of settings into a broken statement.

@@ -67,7 +67,13 @@ export function handlersPublisher(options: HandlersPublisherOptions): Publisher 
   }
 
   const settlesWithinMs = timeoutMs * 2
-  return { name: 'handlers', timeoutMs: settlesWithinMs, settlesWithinMs, publish }
+  return {
+    name: 'handlers',
+    perAggregate: true,
+    timeoutMs: settlesWithinMs,
+    settlesWithinMs,
+    publish,
+  }
 }
 
 const HELD: PublishResult = {

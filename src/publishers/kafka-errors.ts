@@ -2,6 +2,13 @@
 import { PublishError } from '../errors.ts'
 import type { PublishFailure } from './publisher.ts'
 
+/** Said of a topic as a whole: by its metadata, so also to those who only happened to ask. */
+const TOPIC_REFUSED = new Set([
+  'INVALID_TOPIC_EXCEPTION',
+  'TOPIC_AUTHORIZATION_FAILED',
+  'UNKNOWN_TOPIC_OR_PARTITION',
+])
+
 const PERMANENT = new Set([
   'MESSAGE_TOO_LARGE',
   'RECORD_LIST_TOO_LARGE',
@@ -21,9 +28,11 @@ const ABOUT_ONE_TOPIC = new Set([
   'NOT_ENOUGH_REPLICAS_AFTER_APPEND',
 ])
 
-export function classifyKafkaError(error: Error): PublishFailure {
+export function classifyKafkaError(topic: string, error: Error): PublishFailure {
   const type = protocolType(error)
-  const publishError = new PublishError('PUBLISH_FAILED', describe(error, type), { cause: error })
+  const publishError = new PublishError('PUBLISH_FAILED', describe(topic, error, type), {
+    cause: error,
+  })
   if (PERMANENT.has(type)) return { ok: false, kind: 'permanent', error: publishError }
   const scope = ABOUT_ONE_TOPIC.has(type) ? 'topic' : 'broker'
   return { ok: false, kind: 'transient', error: publishError, scope }
@@ -39,7 +48,28 @@ function protocolType(error: unknown): string {
 }
 
 // kafkajs prints a whole message, payload and all, in the text of some errors of its own.
-function describe(error: Error, type: string): string {
-  if (type) return `Kafka refused: ${type}`
+function describe(topic: string, error: Error, type: string): string {
+  if (type) return `Kafka refused an event for the topic '${topic}': ${type}`
   return error.message.startsWith('Invalid message') ? error.name : error.message
+}
+
+/** For what a batch did not get to before it had to report. */
+export const TOOK_TOO_LONG: PublishFailure = {
+  ok: false,
+  kind: 'held',
+  error: new PublishError('PUBLISH_FAILED', 'the batch took too long to get to this event'),
+}
+
+export function isAboutTopic({ error }: PublishFailure): boolean {
+  return TOPIC_REFUSED.has(protocolType(error.cause))
+}
+
+/** What no broker would accept need not be tried. */
+export function refuseTopic(topic: string): PublishFailure | undefined {
+  if (/^[\w.-]{1,249}$/.test(topic) && topic !== '.' && topic !== '..') return undefined
+  const error = new PublishError(
+    'PUBLISH_FAILED',
+    `'${topic}' cannot be a Kafka topic: up to 249 letters, digits, dots, dashes and underscores; set the topic of the event or the option topic`,
+  )
+  return { ok: false, kind: 'permanent', error }
 }

@@ -84,7 +84,10 @@ export class KafkaLines {
   }
 
   async #close(line: Line): Promise<void> {
-    if (this.#lines.delete(line)) await line.producer.disconnect()
+    if (!this.#lines.delete(line)) return
+    // A producer that is told to disconnect while it connects ends up connected.
+    await line.ready.catch(() => {})
+    await line.producer.disconnect()
   }
 }
 

@@ -1,17 +1,19 @@
 // Kafka through kafkajs: acks from all replicas, keys, headers, and a result per event.
-// Two traps in kafkajs shape this file. Its idempotent producer takes a failed send's sequence numbers
-// back, so a broker that did write that batch drops the next one as a duplicate and acks it: a loss. And
-// a retry after a leader moved to a broker that has already answered skips that partition, yet resolves.
-// Hence: not idempotent, and an event counts as sent only if its own partition was acknowledged.
-import { createRequire } from 'node:module'
-import type kafkajs from 'kafkajs'
-import type { ICustomPartitioner, Kafka, Message, Producer, RecordMetadata } from 'kafkajs'
+// What kafkajs does shapes this file. Its idempotent producer takes a failed send's sequence numbers back,
+// so a broker that did write that batch drops the next one as a duplicate and acks it: a loss. A retry after
+// a leader moved to a broker that has already answered skips that partition, yet resolves. And it reports
+// one error for all partitions of a request, of which others may have been written. Hence: not idempotent,
+// a request per partition, and an event counts as sent only if its own partition was acknowledged.
+import { performance } from 'node:perf_hooks'
+import type { Kafka, Message, Producer } from 'kafkajs'
 import type { Duration } from '../duration.ts'
-import { OutboxOptionsError, PublishError, toError } from '../errors.ts'
-import { messageHeaders, type OutboxEvent } from '../events.ts'
+import { OutboxOptionsError, toError } from '../errors.ts'
+import { messageHeaders, orderingKey, type OutboxEvent } from '../events.ts'
 import { rejectUnknown, requireCount, requireDuration, requireMethods } from '../validate.ts'
-import { classifyKafkaError } from './kafka-errors.ts'
+import { matchAcks } from './kafka-acks.ts'
+import { classifyKafkaError, isAboutTopic, refuseTopic, TOOK_TOO_LONG } from './kafka-errors.ts'
 import { KafkaLines } from './kafka-lines.ts'
+import { KafkaPartitions } from './kafka-partitions.ts'
 import type { Publisher, PublishFailure, PublishResult } from './publisher.ts'
 
 /** What is used of a producer, so that a kafkajs-compatible one from elsewhere fits too. */
@@ -22,7 +24,8 @@ export interface KafkaPublisherOptions {
   kafka?: Pick<Kafka, 'producer'>
   /**
    * Instead of `kafka`: a producer that you connect and close. Its retries must end within
-   * `requestTimeout` times `retries` + 1, and results carry no partition where it cannot be told.
+   * `requestTimeout` times `retries` + 1. How it partitions is unknown, so requests are per topic, results
+   * may carry no partition, and a partition that kafkajs skips in silence goes unnoticed.
    */
   producer?: KafkaProducer
   /** How often kafkajs tries again by itself, for a leader that moves. The outbox does the rest. @default 2 */
@@ -41,15 +44,20 @@ const KNOWN = ['kafka', 'producer', 'retries', 'requestTimeout', 'maxRequestByte
 /** Reconnecting comes on top of a request: kafkajs tries that six times by default, over some 15 s. */
 const RECONNECT_MS = 15_000
 
+/** An event on its way to one partition. */
+export interface Outgoing {
+  readonly event: OutboxEvent
+  readonly message: Message
+  readonly bytes: number
+}
+
+type Settle = (outgoing: Outgoing, result: PublishResult) => void
+
 export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   rejectUnknown('kafkaPublisher()', options, KNOWN)
   const { kafka, producer: given } = options
   const retries = requireCount('retries', options.retries ?? 2, 100, 0)
-  const maxRequestBytes = requireCount(
-    'maxRequestBytes',
-    options.maxRequestBytes ?? 900_000,
-    2 ** 30,
-  )
+  const maxBytes = requireCount('maxRequestBytes', options.maxRequestBytes ?? 900_000, 2 ** 30)
   const requestTimeoutMs = requireDuration('requestTimeout', options.requestTimeout ?? '30s', 1)
   if (Boolean(kafka) === Boolean(given)) {
     throw new OutboxOptionsError(
@@ -59,52 +67,99 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   if (kafka)
     requireMethods('kafka', kafka, ['producer'], 'a kafkajs client: new Kafka({ brokers })')
   else requireMethods('producer', given, ['sendBatch'], 'a connected kafkajs producer')
-  const partitions = new WeakMap<Message, number>()
-  const createPartitioner = recordingPartitioner(partitions)
-  const retry = { retries, initialRetryTime: 100, maxRetryTime: 1_000 }
-  const own =
-    kafka && new KafkaLines(() => kafka.producer({ idempotent: false, retry, createPartitioner }))
+
+  const partitions = kafka ? new KafkaPartitions() : null
+  const own = kafka && new KafkaLines(() => kafka.producer(producerConfig(retries, partitions!)))
   const sender: KafkaProducer = (given ?? own)!
 
   async function publish(events: readonly OutboxEvent[]): Promise<PublishResult[]> {
-    const results: PublishResult[] = []
-    for (const chunk of chunksOf(events.map(toOutgoing), maxRequestBytes)) {
-      results.push(...(await send(chunk)))
-      const failure = results.find(isTransient)
-      // What would follow a failed chunk might overtake it.
-      if (failure) return events.map((_, n) => results[n] ?? { ...failure, kind: 'held' })
-    }
-    return results
-  }
-
-  async function send(batch: readonly Outgoing[]): Promise<PublishResult[]> {
-    try {
-      const acks = await sender.sendBatch({ acks: -1, topicMessages: groupByTopic(batch) })
-      return matchAcks(batch, acks, own ? partitions : null)
-    } catch (thrown) {
-      const failure = classifyKafkaError(toError(thrown))
-      if (failure.kind === 'transient') own?.distrust()
-      const parts = divide(batch, failure)
-      return parts ? await sendParts(batch, parts) : batch.map(() => failure)
-    }
-  }
-
-  async function sendParts(batch: readonly Outgoing[], parts: readonly Outgoing[][]) {
+    const batch = events.map(toOutgoing)
     const results = new Map<Outgoing, PublishResult>()
-    const failedTopics = new Map<string, PublishFailure>()
-    for (const part of parts) {
-      const failedBefore = failedTopics.get(part[0]!.event.topic)
-      const answers = failedBefore ? [] : await send(part)
-      for (const [n, outgoing] of part.entries()) {
-        const result: PublishResult = failedBefore ? { ...failedBefore, kind: 'held' } : answers[n]!
-        results.set(outgoing, result)
-        if (isTransient(result)) failedTopics.set(outgoing.event.topic, result)
-      }
+    const failedKeys = new Map<string, PublishFailure>()
+    const closesAt = performance.now() + requestTimeoutMs
+    const settle: Settle = (outgoing, result) => {
+      results.set(outgoing, result)
+      const failed = !result.ok && result.kind !== 'permanent'
+      if (failed) failedKeys.set(orderingKey(outgoing.event), result)
+    }
+    for (const round of roundsOf(batch)) {
+      const free = round.filter((outgoing) => {
+        const { topic } = outgoing.event
+        const failure = refuseTopic(topic) ?? heldBy(failedKeys.get(orderingKey(outgoing.event)))
+        if (failure) settle(outgoing, failure)
+        return !failure
+      })
+      await Promise.all(byTopic(free).map((ofTopic) => sendTopic(ofTopic, closesAt, settle)))
     }
     return batch.map((outgoing) => results.get(outgoing)!)
   }
 
-  const settlesWithinMs = (retries + 1) * (requestTimeoutMs + RECONNECT_MS)
+  async function sendTopic(ofTopic: readonly Outgoing[], closesAt: number, settle: Settle) {
+    if (!partitions) return await sendInTurn(ofTopic, closesAt, settle)
+    // The first event of a topic goes alone: with it kafkajs learns, and tells, how many partitions it has.
+    let rest = ofTopic
+    if (!partitions.knows(ofTopic[0]!.event.topic)) {
+      rest = ofTopic.slice(1)
+      await exclusively(async () => settle(ofTopic[0]!, (await send([ofTopic[0]!], true))[0]!))
+    }
+    const lanes = partitions.divide(rest)
+    await Promise.all(lanes.map((lane) => sendInTurn(lane, closesAt, settle)))
+  }
+
+  // One after another for one partition; what would follow a failed request might overtake it.
+  async function sendInTurn(lane: readonly Outgoing[], closesAt: number, settle: Settle) {
+    let failure: PublishFailure | undefined
+    for (const chunk of chunksOf(lane, maxBytes)) {
+      if (performance.now() > closesAt) failure ??= TOOK_TOO_LONG
+      const answers = failure ? null : await send(chunk)
+      for (const [n, outgoing] of chunk.entries()) {
+        settle(outgoing, answers?.[n] ?? heldBy(failure)!)
+      }
+      failure ??= answers?.find(isTransient)
+    }
+  }
+
+  async function send(chunk: readonly Outgoing[], alone = false): Promise<PublishResult[]> {
+    let result = await trySend(chunk)
+    // While kafkajs is being told of a topic that it may not use, it fails everybody with that topic's
+    // error. Asked again when nobody else is, its answer is about this one.
+    if (!alone && 'kind' in result && isAboutTopic(result)) {
+      result = await exclusively(() => trySend(chunk))
+    }
+    if (!('kind' in result)) return result
+    const failure = result
+    if (failure.kind === 'transient' || chunk.length === 1) return chunk.map(() => failure)
+
+    // A broker takes or refuses what one partition gets as a whole, so halving a refused request finds
+    // the event to blame without sending any other twice.
+    const middle = Math.ceil(chunk.length / 2)
+    const first = await send(chunk.slice(0, middle))
+    const broken = first.find(isTransient)
+    const second = chunk.slice(middle)
+    return [...first, ...(broken ? second.map(() => heldBy(broken)!) : await send(second))]
+  }
+
+  async function trySend(chunk: readonly Outgoing[]): Promise<PublishResult[] | PublishFailure> {
+    const { topic } = chunk[0]!.event
+    try {
+      const messages = chunk.map(({ message }) => message)
+      const acks = await sender.sendBatch({ acks: -1, topicMessages: [{ topic, messages }] })
+      return matchAcks(chunk, acks, partitions)
+    } catch (thrown) {
+      const failure = classifyKafkaError(topic, toError(thrown))
+      if (failure.kind === 'transient') own?.distrust()
+      return failure
+    }
+  }
+
+  let turn: Promise<unknown> = Promise.resolve()
+  function exclusively<T>(action: () => Promise<T>): Promise<T> {
+    const mine = turn.then(action)
+    turn = mine.catch(() => {})
+    return mine
+  }
+
+  const settlesWithinMs = requestTimeoutMs + (retries + 1) * (requestTimeoutMs + RECONNECT_MS)
   return {
     name: 'kafka',
     settlesWithinMs,
@@ -114,10 +169,9 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   }
 }
 
-interface Outgoing {
-  readonly event: OutboxEvent
-  readonly message: Message
-  readonly bytes: number
+function producerConfig(retries: number, partitions: KafkaPartitions) {
+  const retry = { retries, initialRetryTime: 100, maxRetryTime: 1_000 }
+  return { idempotent: false, retry, createPartitioner: partitions.createPartitioner }
 }
 
 function toOutgoing(event: OutboxEvent): Outgoing {
@@ -129,21 +183,35 @@ function toOutgoing(event: OutboxEvent): Outgoing {
   return { event, bytes, message: { key: event.aggregateId, value: event.payload, headers } }
 }
 
-function groupByTopic(batch: readonly Outgoing[]) {
-  const topics = new Map<string, Message[]>()
-  for (const { event, message } of batch) {
-    const group = topics.get(event.topic)
-    if (group) group.push(message)
-    else topics.set(event.topic, [message])
+/** Usually one. An aggregate whose events go to several topics takes its turns, to keep its order. */
+function roundsOf(batch: readonly Outgoing[]): Outgoing[][] {
+  const rounds: Outgoing[][] = []
+  const last = new Map<string, { topic: string; round: number }>()
+  for (const outgoing of batch) {
+    const key = orderingKey(outgoing.event)
+    const { topic } = outgoing.event
+    const before = last.get(key) ?? { topic, round: 0 }
+    const round = before.round + (before.topic === topic ? 0 : 1)
+    last.set(key, { topic, round })
+    ;(rounds[round] ??= []).push(outgoing)
   }
-  return [...topics].map(([topic, messages]) => ({ topic, messages }))
+  return rounds
 }
 
-/** kafkajs does not split a batch, and a broker refuses one that is too large as a whole. */
-function chunksOf(batch: readonly Outgoing[], maxBytes: number): Outgoing[][] {
+function byTopic(batch: readonly Outgoing[]): Outgoing[][] {
+  const topics = new Map<string, Outgoing[]>()
+  for (const outgoing of batch) {
+    const group = topics.get(outgoing.event.topic)
+    if (group) group.push(outgoing)
+    else topics.set(outgoing.event.topic, [outgoing])
+  }
+  return [...topics.values()]
+}
+
+function chunksOf(lane: readonly Outgoing[], maxBytes: number): Outgoing[][] {
   const chunks: Outgoing[][] = []
   let room = 0
-  for (const outgoing of batch) {
+  for (const outgoing of lane) {
     if (chunks.length === 0 || outgoing.bytes > room) {
       chunks.push([])
       room = maxBytes
@@ -154,65 +222,8 @@ function chunksOf(batch: readonly Outgoing[], maxBytes: number): Outgoing[][] {
   return chunks
 }
 
-function recordingPartitioner(partitions: WeakMap<Message, number>): ICustomPartitioner {
-  // Loaded here, not on top: with `producer` given kafkajs need not be installed.
-  const { Partitioners } = createRequire(import.meta.url)('kafkajs') as Pick<
-    typeof kafkajs,
-    'Partitioners'
-  >
-  return () => {
-    const choose = Partitioners.DefaultPartitioner()
-    return (args) => {
-      const partition = choose(args)
-      partitions.set(args.message, partition)
-      return partition
-    }
-  }
-}
-
-// An ack names a topic, a partition and the offset of its first message; the rest is counting.
-function matchAcks(
-  batch: readonly Outgoing[],
-  acks: readonly RecordMetadata[],
-  partitions: WeakMap<Message, number> | null,
-): PublishResult[] {
-  const counted = new Map<RecordMetadata, bigint>()
-  return batch.map(({ event, message }): PublishResult => {
-    const { topic, aggregateId: key } = event
-    const ofTopic = acks.filter((ack) => ack.topicName === topic)
-    if (!partitions && ofTopic.length > 1) {
-      return { ok: true, topic, key, partition: null, offset: null }
-    }
-    const partition = partitions?.get(message)
-    const ack = partitions ? ofTopic.find((one) => one.partition === partition) : ofTopic[0]
-    if (!ack) return missingAck(topic)
-    const place = counted.get(ack) ?? 0n
-    counted.set(ack, place + 1n)
-    const offset = ack.baseOffset === undefined ? null : String(BigInt(ack.baseOffset) + place)
-    return { ok: true, topic, key, partition: ack.partition, offset }
-  })
-}
-
-function missingAck(topic: string): PublishFailure {
-  const error = new PublishError(
-    'PUBLISH_FAILED',
-    `Kafka's answer has no acknowledgement for this event's partition of '${topic}'`,
-  )
-  return { ok: false, kind: 'transient', error, scope: 'topic' }
-}
-
-// kafkajs reports one error for a whole batch. Where a part of it can be to blame, the parts are tried
-// alone: by topic first, then by halves. A transient failure of the whole broker is nobody's fault.
-function divide(batch: readonly Outgoing[], failure: PublishFailure): Outgoing[][] | null {
-  if (batch.length === 1 || (failure.kind === 'transient' && failure.scope === 'broker'))
-    return null
-  const topics = [...new Set(batch.map(({ event }) => event.topic))]
-  if (topics.length > 1) {
-    return topics.map((topic) => batch.filter(({ event }) => event.topic === topic))
-  }
-  if (failure.kind === 'transient') return null
-  const middle = Math.ceil(batch.length / 2)
-  return [batch.slice(0, middle), batch.slice(middle)]
+function heldBy(failure: PublishFailure | undefined): PublishFailure | undefined {
+  return failure && { ...failure, kind: 'held' }
 }
 
 function isTransient(result: PublishResult): result is PublishFailure {

@@ -13,6 +13,11 @@ export interface Publisher {
    * @default the timeout
    */
   readonly settlesWithinMs?: number
+  /**
+   * Whether each aggregate goes in a batch of its own, for publishers whose sends take very different
+   * times: a slow one then holds up nobody, and each outcome is recorded as it comes. @default false
+   */
+  readonly perAggregate?: boolean
   /** Called by start() to warm up. A failure is not fatal: publish() has to connect by itself. */
   connect?(): Promise<void>
   /**

@@ -12,7 +12,8 @@ export async function migrate(db: DrizzleDatabase, table: TableName): Promise<vo
   const ledger = `${table.name}_migrations`
   const names = (await readdir(FOLDER)).filter((name) => name.endsWith('.sql')).toSorted()
   // Without this look a service whose role may not create anything could not call migrate() at all.
-  if (names.length === (await appliedNames(db, table.schema, ledger)).size) return
+  const before = await appliedNames(db, table.schema, ledger)
+  if (names.every((name) => before.has(name))) return
 
   await db.transaction(async (tx: Executor) => {
     await run(tx, STEP, sql`select pg_advisory_xact_lock(hashtextextended(${lockName(table)}, 0))`)

@@ -15,8 +15,11 @@ export function postgresStore(db: DrizzleDatabase, table: TableName): Store<Exec
 
   // clock_timestamp(), never now(): now() is when the transaction began, and a unit of work may be
   // older than its events' lease by the time it saves them (rule 2). The ORDER BY makes `seq` follow the
-  // order of emit. The payload null comes out of the record as no value at all. `after` sees what this statement's snapshot sees: committed earlier rows, not ours.
+  // order of emit. The payload null comes out of the record as no value at all. `after` sees what this
+  // statement's snapshot sees: committed earlier rows, not ours; one in other hands outranks them all.
   async function save(tx: Executor, events: readonly PreparedEvent[], lease: Lease) {
+    const predecessors = sql`p.aggregate_type = o.aggregate_type
+      and p.aggregate_id = o.aggregate_id and p.seq < o.seq and p.status = 'pending'`
     const rows = await run<{ id: string; seq: string; after: string | null; occurredAt: number }>(
       tx,
       'save events',
@@ -26,16 +29,17 @@ export function postgresStore(db: DrizzleDatabase, table: TableName): Store<Exec
         select e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.topic,
           coalesce(e.payload, 'null'),
           e.headers, e.max_attempts, clock_timestamp() + ${lease.ms}::float8 * interval '1 ms',
-          ${lease.token}::text::uuid, ${lease.workerId}::text,
+          ${lease.ms > 0 ? lease.token : null}::text::uuid, ${lease.workerId}::text,
           coalesce(to_timestamp(e.occurred_ms / 1000), clock_timestamp())
         from json_to_recordset(${encodeRows(events)}::text::json) as e(n int, id uuid,
           aggregate_type text, aggregate_id text, event_type text, topic text, payload json,
           headers json, max_attempts int, occurred_ms float8)
         order by e.n
         returning o.id, o.seq::text, ${OCCURRED_AT},
-          (select max(p.seq) from ${outbox} p where p.aggregate_type = o.aggregate_type
-            and p.aggregate_id = o.aggregate_id and p.seq < o.seq
-            and p.status <> 'published')::text as after`,
+          (case when o.lease_token is null then null
+            when exists (select 1 from ${outbox} p where ${predecessors}
+              and p.lease_token is distinct from o.lease_token) then 'infinity'
+            else (select max(p.seq) from ${outbox} p where ${predecessors})::float8 end)::text as after`,
     )
     const byId = new Map(rows.map((row) => [row.id, row]))
     return events.map((event): SavedEvent => {
@@ -51,21 +55,23 @@ export function postgresStore(db: DrizzleDatabase, table: TableName): Store<Exec
   }
 
   // Comparisons take now(), which is this short transaction's own start: unlike clock_timestamp() it
-  // can be looked up in the index. Order: a row is a candidate only while every earlier sibling is due
-  // before it, so siblings come in `seq` order, and a head that rests or has nowhere to go keeps its
-  // followers back; and of what could be locked, only runs without a gap are taken, as SKIP LOCKED may
-  // have left a head out.
+  // can be looked up in the index. Order: a row is a candidate only if the head of its aggregate is due
+  // before it, so a head that rests or has nowhere to go keeps its followers back, and one that is due
+  // comes first. Only the head is looked at, by one index probe: comparing with all earlier siblings made
+  // a claim quadratic in the backlog of an aggregate (10 s at 5,000 rows; 0.1 s this way). Of what could be
+  // locked, only runs without a gap are taken, as SKIP LOCKED may have left a head to somebody else.
   async function claim({ lease, limit, exceptTopics, inOrder }: ClaimRequest) {
     const excepted = sql`${encodeArray(exceptTopics)}::text::text[]`
-    const siblings = sql`p.aggregate_type = o.aggregate_type and p.aggregate_id = o.aggregate_id
-      and p.seq < o.seq and p.status = 'pending'`
+    const sameAggregate = sql`p.aggregate_type = o.aggregate_type
+      and p.aggregate_id = o.aggregate_id and p.status = 'pending'`
     const candidate = inOrder
-      ? sql`and not exists (select 1 from ${outbox} p where ${siblings}
-          and (p.available_at > o.available_at or p.topic = any (${excepted})))`
+      ? sql`and o.available_at >= (
+          select case when p.topic = any (${excepted}) then 'infinity' else p.available_at end
+          from ${outbox} p where ${sameAggregate} order by p.seq limit 1)`
       : sql``
     const unbroken = inOrder
-      ? sql`where not exists (select 1 from ${outbox} p where ${siblings}
-          and p.id not in (select id from locked))`
+      ? sql`where not exists (select 1 from ${outbox} p where ${sameAggregate}
+          and p.seq < o.seq and p.id not in (select id from locked))`
       : sql``
     const rows = await run<ClaimedRow>(
       db,

@@ -11,7 +11,10 @@ export interface Lease {
 }
 
 export interface SavedEvent extends OutboxEvent {
-  /** The latest earlier event of the same aggregate that is not published yet, if there is one. */
+  /**
+   * The latest earlier event of the same aggregate that is still pending; Infinity if any of them is in
+   * other hands than those that saved this one; null if there is none.
+   */
   readonly after: number | null
 }
 

@@ -112,6 +112,21 @@ it('makes withOutbox() inside withOutbox() a savepoint with nested: savepoint', 
   expect(await fixture.sql`select 1 from accounts`).toEqual([])
 })
 
+it('begins a unit of its own for work that an earlier unit has set off', async () => {
+  const outbox = fixture.handling({})
+  const earlierIsOver = defer()
+  let later: Promise<unknown> = Promise.resolve()
+  await outbox.withOutbox(async (_, emit) => {
+    emit(named('earlier'))
+    later = earlierIsOver.promise.then(() =>
+      outbox.withOutbox(async (__, laterEmit) => laterEmit(named('later'))),
+    )
+  })
+  earlierIsOver.resolve()
+  await later
+  expect(await savedTypes()).toEqual(['earlier', 'later'])
+})
+
 it('refuses to nest with nested: error, and refuses settings that only the outer one can have', async () => {
   const outbox = fixture.handling({})
   await outbox.withOutbox(async () => {

@@ -105,6 +105,19 @@ it('may be started and stopped any number of times, also at once', async () => {
   expect(handled).toHaveLength(1)
 })
 
+it('starts again when it is told to while it stops', async () => {
+  const { handlers, handled } = countingHandler()
+  const outbox = fixture.handling(handlers)
+  await outbox.start()
+  const stopped = outbox.stop()
+  await outbox.start()
+  await stopped
+  const published = nextEvent(outbox.events, 'event:published')
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await published
+  expect(handled).toHaveLength(1)
+})
+
 it('saves for the fallback what is committed while stopped', async () => {
   const { handlers, handled } = countingHandler()
   const outbox = fixture.handling(handlers)

@@ -1,0 +1,36 @@
+// An ack names a topic, a partition and the offset of its first message; the rest is counting.
+import type { RecordMetadata } from 'kafkajs'
+import { PublishError } from '../errors.ts'
+import type { Outgoing } from './kafka.ts'
+import type { KafkaPartitions } from './kafka-partitions.ts'
+import type { PublishFailure, PublishResult } from './publisher.ts'
+
+export function matchAcks(
+  batch: readonly Outgoing[],
+  acks: readonly RecordMetadata[],
+  partitions: KafkaPartitions | null,
+): PublishResult[] {
+  const counted = new Map<RecordMetadata, bigint>()
+  return batch.map(({ event, message }): PublishResult => {
+    const { topic, aggregateId: key } = event
+    const ofTopic = acks.filter((ack) => ack.topicName === topic)
+    if (!partitions && ofTopic.length > 1) {
+      return { ok: true, topic, key, partition: null, offset: null }
+    }
+    const partition = partitions?.of(message)
+    const ack = partitions ? ofTopic.find((one) => one.partition === partition) : ofTopic[0]
+    if (!ack) return missingAck(topic)
+    const place = counted.get(ack) ?? 0n
+    counted.set(ack, place + 1n)
+    const offset = ack.baseOffset === undefined ? null : String(BigInt(ack.baseOffset) + place)
+    return { ok: true, topic, key, partition: ack.partition, offset }
+  })
+}
+
+function missingAck(topic: string): PublishFailure {
+  const error = new PublishError(
+    'PUBLISH_FAILED',
+    `Kafka's answer has no acknowledgement for this event's partition of '${topic}'`,
+  )
+  return { ok: false, kind: 'transient', error, scope: 'topic' }
+}

@@ -1,0 +1,137 @@
+// One aggregate with many events: it keeps its order, and nobody else has to wait for it.
+import { sql as raw } from 'drizzle-orm'
+import { expect, it } from 'vitest'
+import type { HandledEvent } from '../../src/publishers/handlers.ts'
+import { defer } from '../support/deferred.ts'
+import { useFixture } from '../support/fixture.ts'
+import { newEvent } from '../support/sample-events.ts'
+import { nextEvent, waitUntil } from '../support/wait-until.ts'
+
+const fixture = useFixture()
+
+it('drains a deep backlog of one aggregate and what lies behind it', async () => {
+  await fixture.sql`
+    insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload, headers,
+      max_attempts, available_at, occurred_at)
+    select gen_random_uuid(), 'order', case when n <= 3000 then 'hot' else 'cold ' || n end,
+      'OrderCompleted', 'orders', to_json(n), '{}', 10, now(), now()
+    from generate_series(1, 3100) n order by n`
+  await fixture.sql`analyze outbox`
+  const handled: HandledEvent[] = []
+  const outbox = fixture.handling(
+    { OrderCompleted: (event) => void handled.push(event) },
+    // A claim whose cost grows with the square of the backlog outlasts this lease and gets nowhere.
+    { poller: true, threshold: '2s', publishTimeout: '1s', pollInterval: '10ms' },
+  )
+  await outbox.start()
+  await waitUntil(() => handled.length === 3_100, {
+    message: () => `all were handled, not ${handled.length}`,
+    timeoutMs: 50_000,
+  })
+  const hot = handled
+    .filter(({ aggregateId }) => aggregateId === 'hot')
+    .map(({ payload }) => payload)
+  expect(hot).toEqual(Array.from({ length: 3_000 }, (_, n) => n + 1))
+})
+
+it('does not let slow handlers of some aggregates hold up the others', async () => {
+  const release = defer()
+  const fast = defer()
+  const outbox = fixture.handling({ Slow: () => release.promise, Fast: () => fast.resolve() })
+  await outbox.start()
+  for (let n = 0; n < 10; n += 1) {
+    await outbox.withOutbox(async (_, emit) => emit(newEvent({ type: 'Slow' })))
+  }
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ type: 'Fast' })))
+  await fast.promise
+  expect((await fixture.rows()).filter(({ event_type }) => event_type === 'Slow')).toMatchObject(
+    Array.from({ length: 10 }, () => ({ status: 'pending' })),
+  )
+  release.resolve()
+})
+
+it('keeps the fast path open behind a dead letter', async () => {
+  const outbox = fixture.handling({ Good: () => {} }, { maxAttempts: 1 })
+  await outbox.start()
+  const dead = nextEvent(outbox.events, 'event:dead')
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ type: 'Bad', aggregateId: 'one' })))
+  await dead
+  const published = nextEvent(outbox.events, 'event:published')
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ type: 'Good', aggregateId: 'one' })))
+  expect(await published).toMatchObject({ path: 'immediate' })
+})
+
+it('does not overtake an earlier event of another instance that hides behind a later one of ours', async () => {
+  // B's COMMIT waits for a lock that the test holds: its event has its place in the order by then.
+  await fixture.sql.unsafe(`
+    create table gate (id int);
+    create function wait_at_gate() returns trigger language plpgsql as
+      'begin perform pg_advisory_xact_lock(4711); return null; end';
+    create constraint trigger wait after insert on gate deferrable initially deferred
+      for each row execute function wait_at_gate()`)
+  const [openGate, gateClosed] = [defer(), defer()]
+  const gatekeeper = fixture.sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(4711)`
+    gateClosed.resolve()
+    await openGate.promise
+  })
+  await gateClosed.promise
+
+  const log: unknown[] = []
+  const [holdA, holdB] = [defer(), defer()]
+  const handler =
+    (hold: Promise<void>) =>
+    async ({ payload }: HandledEvent) => {
+      await hold
+      log.push(payload)
+    }
+  const a = fixture.handling({ OrderCompleted: handler(holdA.promise) }, { threshold: '1h' })
+  const b = fixture.handling({ OrderCompleted: handler(holdB.promise) }, { threshold: '1h' })
+  await Promise.all([a.start(), b.start()])
+  const event = (payload: string) => newEvent({ aggregateId: 'one', payload })
+
+  const first = b.withOutbox(async (tx, emit) => {
+    await tx.execute(raw`insert into gate values (1)`)
+    emit(event('B1'))
+  })
+  await waitUntil(
+    async () => {
+      const waiting = await fixture.sql`
+        select 1 from pg_locks where locktype = 'advisory' and objid = 4711 and not granted`
+      return waiting.length > 0
+    },
+    { message: 'B1 has been saved and waits to be committed' },
+  )
+  await a.withOutbox(async (_, emit) => emit(event('A2')))
+  openGate.resolve()
+  await Promise.all([gatekeeper, first])
+  await a.withOutbox(async (_, emit) => emit(event('A3')))
+
+  // B1 was committed before A3 was begun, so A3 may not leave before it.
+  holdA.resolve()
+  await a.stop()
+  expect(log).toEqual(['A2'])
+  holdB.resolve()
+  await b.stop()
+  expect(log).toEqual(['A2', 'B1'])
+  expect(await a.pollOnce()).toBe(1)
+  expect(log).toEqual(['A2', 'B1', 'A3'])
+})
+
+it('claims with a token of its own each time', async () => {
+  const saver = fixture.handling({})
+  await saver.withOutbox(async (_, emit) => emit([newEvent(), newEvent()]))
+  const outbox = fixture.handling({ OrderCompleted: () => never.promise }, { batchSize: 1 })
+  const never = defer()
+  const polls = [outbox.pollOnce(), outbox.pollOnce()]
+  await waitUntil(
+    async () => {
+      const [tokens] = await fixture.sql`
+        select count(distinct lease_token)::int from outbox where lease_token is not null`
+      return tokens?.['count'] === 2
+    },
+    { message: 'two claims have two tokens' },
+  )
+  never.resolve()
+  expect(await Promise.all(polls)).toEqual([1, 1])
+})
