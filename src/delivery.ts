@@ -25,6 +25,7 @@ export class Delivery {
   readonly #circuits: Circuits
   readonly #leases: Leases
   readonly #settler: Settler
+  readonly #lateAnswers = new Set<Promise<void>>()
 
   constructor(
     publisher: Publisher,
@@ -101,7 +102,10 @@ export class Delivery {
     const waited = formatDuration(this.#timeoutMs)
     this.#circuits.failed(null, new PublishError('PUBLISH_TIMEOUT', `no answer in ${waited}`))
     this.#circuits.endProbes(topicsOf(batch))
-    void this.#awaitLateAnswer(sending, batch, path)
+    const answer = this.#awaitLateAnswer(sending, batch, path).finally(() => {
+      this.#lateAnswers.delete(answer)
+    })
+    this.#lateAnswers.add(answer)
     return 'unknown'
   }
 
@@ -178,6 +182,11 @@ export class Delivery {
       case 'held':
         return { kind: 'untried' } as const
     }
+  }
+
+  /** Resolves when no send is left whose outcome is unknown. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#lateAnswers)
   }
 
   /** For whoever holds leases that come to nothing: frees the rows at once instead of when they end. */

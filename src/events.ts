@@ -186,24 +186,24 @@ function optionalDate(value: Date | undefined): Date | null {
 }
 
 function collectHeaders(type: string, event: NewEvent): Record<string, string> {
-  const headers: Record<string, string> = {}
-  for (const [name, value] of Object.entries(event.headers ?? {})) {
+  const headers = Object.entries(event.headers ?? {}).map(([name, value]) => {
     if (RESERVED_HEADERS.has(name.toLowerCase())) {
       throw refuse(
         `${type}: the header '${name}' is set by the outbox itself; use another name` +
           ' (correlationId and traceparent are fields of the event)',
       )
     }
-    headers[requireText('a header name', name, 255)] = requireHeaderValue(name, value)
-  }
+    return [requireText('a header name', name, 255), requireHeaderValue(name, value)]
+  })
   const { correlationId, traceparent } = event
   if (correlationId !== undefined) {
-    headers['correlation-id'] = requireHeaderValue('correlation-id', correlationId)
+    headers.push(['correlation-id', requireHeaderValue('correlation-id', correlationId)])
   }
   if (traceparent !== undefined) {
-    headers['traceparent'] = requireHeaderValue('traceparent', traceparent)
+    headers.push(['traceparent', requireHeaderValue('traceparent', traceparent)])
   }
-  return headers
+  // Unlike an assignment this also keeps a header called __proto__.
+  return Object.fromEntries(headers) as Record<string, string>
 }
 
 function requireHeaderValue(name: string, value: unknown): string {

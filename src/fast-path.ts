@@ -93,7 +93,7 @@ export class FastPath {
       }
       this.#leases.hold([leased])
       lane.waiting.push(leased)
-      lane.coveredSeq = event.seq
+      lane.coveredSeq = Math.max(lane.coveredSeq, event.seq)
       this.#lanes.set(key, lane)
       if (!lane.sending) this.#ready.add(lane)
     }

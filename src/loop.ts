@@ -34,10 +34,13 @@ export class Loop {
       return
     }
     if (this.#timer) clearTimeout(this.#timer)
-    this.#cycle = this.#runCycle().finally(() => {
-      this.#cycle = null
-      this.#schedule()
-    })
+    // Not in this turn: a run that wakes its own loop has to find the cycle that it is part of.
+    this.#cycle = Promise.resolve()
+      .then(() => this.#runCycle())
+      .finally(() => {
+        this.#cycle = null
+        this.#schedule()
+      })
   }
 
   /** No run begins after this; resolves when the one under way has ended. */

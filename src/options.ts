@@ -211,6 +211,9 @@ function withoutUndefined<T extends object>(given: T): T {
 }
 
 function resolveAttemptsByType(byType: unknown): Readonly<Record<string, number>> {
+  if (typeof byType !== 'object' || byType === null) {
+    throw new OutboxOptionsError(`maxAttemptsByType must be an object, got ${show(byType)}`)
+  }
   const entries = Object.entries(byType as Record<string, unknown>).map(
     ([type, count]) => [type, requireCount(`maxAttemptsByType.${type}`, count, 1_000_000)] as const,
   )

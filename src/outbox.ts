@@ -38,6 +38,7 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
   readonly #store: Store<Executor>
   readonly #units: UnitsOfWork
   readonly #fastPath: FastPath
+  readonly #delivery: Delivery
   readonly #settler: Settler
   readonly #poller: Poller
   readonly #circuits: Circuits
@@ -86,6 +87,7 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     this.#store = store
     this.#units = units
     this.#fastPath = fastPath
+    this.#delivery = delivery
     this.#settler = settler
     this.#poller = poller
     this.#circuits = circuits
@@ -204,7 +206,7 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     this.#fastPath.close()
     const { stopTimeoutMs, logger } = this.#options
     const sent = Promise.all([this.#pollLoop.stop(), this.#fastPath.idle()])
-    const drained = sent.then(() => this.#settler.idle())
+    const drained = sent.then(() => this.#delivery.idle()).then(() => this.#settler.idle())
     if (!(await endsWithin(stopTimeoutMs, drained))) {
       logger.warn({}, 'stopTimeout passed with sends under way; other instances take what is left')
       await endsWithin(CLOSE_TIMEOUT_MS, this.#fastPath.release())

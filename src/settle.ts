@@ -67,9 +67,7 @@ export class Settler {
       (outcome) =>
         new Promise<void>((resolve) => this.#waiting.push({ outcome, recorded: resolve })),
     )
-    this.#flushing ??= this.#flush().finally(() => {
-      this.#flushing = null
-    })
+    this.#flushing ??= this.#flush()
     await Promise.all(recorded)
   }
 
@@ -117,6 +115,8 @@ export class Settler {
         retryMs = Math.min(retryMs * 2, RETRY_MS.last)
       }
     }
+    // In the same turn as the look above: an outcome that comes later finds nobody flushing.
+    this.#flushing = null
   }
 
   async #write(outcomes: readonly Outcome[]): Promise<void> {
