@@ -117,8 +117,12 @@ export class Delivery {
     path: Path,
   ): Promise<void> {
     const patienceMs = (this.#publisher.settlesWithinMs ?? 0) - this.#timeoutMs
-    if ((await raceTimeout(sending, Math.max(0, patienceMs))) === 'late') this.#leases.drop(batch)
-    await this.#settler.record(this.#classify(batch, await sending, path))
+    const record = (results: readonly PublishResult[]) =>
+      this.#settler.record(this.#classify(batch, results, path))
+    const results = await raceTimeout(sending, Math.max(0, patienceMs))
+    if (results !== 'late') return await record(results)
+    this.#leases.drop(batch)
+    void sending.then(record)
   }
 
   async #publish(events: readonly OutboxEvent[]): Promise<readonly PublishResult[]> {

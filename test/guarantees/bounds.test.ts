@@ -74,6 +74,64 @@ it('leaves events past maxInFlight in the table, free for the fallback at once (
   expect(handling).toBe(3)
 })
 
+it('has room again for the immediate path once an outcome is recorded', async () => {
+  const outbox = fixture.handling(
+    {
+      Good: () => {},
+      Bad: () => {
+        throw new Error('never')
+      },
+    },
+    { maxInFlight: 1, threshold: '1m', maxAttempts: 1 },
+  )
+  await outbox.start()
+  for (const [type, told] of [
+    ['Good', 'event:published'],
+    ['Bad', 'event:dead'],
+    ['Good', 'event:published'],
+  ] as const) {
+    const recorded = nextEvent(outbox.events, told)
+    await outbox.withOutbox(async (_, emit) => emit(newEvent({ type })))
+    expect(await recorded).toMatchObject({ event: { type } })
+  }
+})
+
+it('has room again once what waits behind a failed event is let go', async () => {
+  const [started, release] = [defer(), defer()]
+  const outbox = fixture.handling(
+    {
+      Good: () => {},
+      Bad: async () => {
+        started.resolve()
+        await release.promise
+        throw new Error('not yet')
+      },
+    },
+    { maxInFlight: 2, threshold: '1m' },
+  )
+  await outbox.start()
+  const bad = newEvent({ type: 'Bad' })
+  await outbox.withOutbox(async (_, emit) => emit(bad))
+  await started.promise
+  await outbox.withOutbox(async (_, emit) => emit(bad))
+  const failed = nextEvent(outbox.events, 'event:failed')
+  release.resolve()
+  await failed
+  await waitUntil(async () => (await fixture.rows())[1]?.available, {
+    message: 'the one that waited was given back',
+  })
+  await outbox.withOutbox(async (_, emit) => {
+    emit([newEvent({ type: 'Good' }), newEvent({ type: 'Good' })])
+  })
+  await outbox.stop()
+  expect((await fixture.rows()).map((row) => row.status)).toEqual([
+    'pending',
+    'pending',
+    'published',
+    'published',
+  ])
+})
+
 const isPublished = ({ status }: { status: string }) => status === 'published'
 
 it('delivers and records although every listener and the logger throw (signals never cost delivery)', async () => {

@@ -129,3 +129,59 @@ it('gives rows without a lease to the fallback at once when nobody would send th
   await saver.withOutbox(async (_, emit) => emit(newEvent()))
   expect(await fixture.rows()).toMatchObject([{ status: 'pending', available: true }])
 })
+
+it('publishes once when a send of the fallback is slower than the threshold', async () => {
+  const { handler, started, release, handled } = blockedHandler()
+  const saver = fixture.handling({})
+  await saver.withOutbox(async (_, emit) => emit(newEvent()))
+  const outbox = fixture.handling({ OrderCompleted: handler }, { poller: true, threshold: '2s' })
+  const other = fixture.handling({ OrderCompleted: handler })
+  await outbox.start()
+  await started
+  const [claimed] = await fixture.sql`select updated_at::text as at from outbox`
+  await waitUntil(
+    async () => {
+      const [over] = await fixture.sql`select ${claimed!['at']}::text::timestamptz
+        + interval '2 s' <= clock_timestamp() as over`
+      return over?.['over']
+    },
+    { message: 'the lease of the claim would be over' },
+  )
+  expect(await other.pollOnce()).toBe(0)
+  const published = nextEvent(outbox.events, 'event:published')
+  release()
+  expect(await published).toMatchObject({ path: 'fallback' })
+  expect(handled).toHaveLength(1)
+})
+
+it('does not send on a lease that aged while it was being saved', async () => {
+  const handled: string[] = []
+  const outbox = fixture.handling({ OrderCompleted: ({ id }) => void handled.push(id) })
+  await outbox.start()
+  const [locked, saving] = [defer(), defer()]
+  // The save waits for a lock on the table for more than half of the lease.
+  const locker = fixture.sql.begin(async (tx) => {
+    await tx`lock table outbox in share mode`
+    locked.resolve()
+    await saving.promise
+    await tx`select pg_sleep(0.3)`
+  })
+  await locked.promise
+  const saved = outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await waitUntil(
+    async () => {
+      const [waiting] = await fixture.sql`select 1 from pg_locks where not granted
+        and relation = 'outbox'::regclass`
+      return waiting !== undefined
+    },
+    { message: 'the save waits for the lock' },
+  )
+  saving.resolve()
+  await locker
+  await saved
+  await outbox.stop()
+  expect(handled).toEqual([])
+  const other = fixture.handling({ OrderCompleted: ({ id }) => void handled.push(id) })
+  await waitUntil(() => other.pollOnce(), { message: 'the fallback takes it' })
+  expect(handled).toHaveLength(1)
+})

@@ -1,4 +1,5 @@
 // The library brings its own table: applied by many at once, any number of times, under any name.
+import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
 import { createOutbox } from '../../src/index.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
@@ -68,4 +69,13 @@ it('looks up rows to send in partial indexes that leave history out', async () =
   expect(definitions).toContainEqual(
     expect.stringMatching(/\(aggregate_type, aggregate_id, seq\) WHERE .*<> 'published'/),
   )
+})
+
+it('leaves the search path of the connection as it was', async () => {
+  const connection = connect(fixture.url, { max: 1 })
+  const searchPath = () => connection.db.execute(raw`show search_path`)
+  const before = await searchPath()
+  await createOutbox({ db: connection.db, publisher, schema: 'elsewhere' }).migrate()
+  expect(await searchPath()).toEqual(before)
+  await connection.close()
 })

@@ -136,3 +136,39 @@ it('is not held up by events that wait behind one whose topic is out of reach', 
   })
   expect(claimed.map(({ aggregateId }) => aggregateId)).toEqual(['free'])
 })
+
+it('lets nothing overtake what was held back behind a dead letter', async () => {
+  const handled: unknown[] = []
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: ({ payload }) => void handled.push(payload),
+      Bad: () => {
+        throw new Error('never')
+      },
+    },
+    { threshold: '1m', maxAttemptsByType: { Bad: 1 } },
+  )
+  await outbox.start()
+  const dead = nextEvent(outbox.events, 'event:dead')
+  await outbox.withOutbox(async (_, emit) => {
+    emit([newEvent({ aggregateId: 'one', type: 'Bad' }), event(2)])
+  })
+  await dead
+  await outbox.withOutbox(async (_, emit) => emit(event(3)))
+  await outbox.stop()
+  expect(handled).toEqual([])
+  expect(await outbox.pollOnce()).toBe(2)
+  expect(handled).toEqual([2, 3])
+})
+
+it('lets the successors of a dead letter go', async () => {
+  const saver = fixture.handling({}, { maxAttemptsByType: { Bad: 1 } })
+  await saver.withOutbox(async (_, emit) => {
+    emit([newEvent({ aggregateId: 'one', type: 'Bad' }), event(2)])
+  })
+  const handled: unknown[] = []
+  const outbox = fixture.handling({ OrderCompleted: ({ payload }) => void handled.push(payload) })
+  while (await outbox.pollOnce());
+  expect(handled).toEqual([2])
+  expect((await fixture.rows()).map((row) => row.status)).toEqual(['dead_letter', 'published'])
+})

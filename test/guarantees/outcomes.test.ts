@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { prepareEvent } from '../../src/events.ts'
 import { postgresStore } from '../../src/store/postgres.ts'
 import type { FailureRecord } from '../../src/store/store.ts'
+import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
 import { lenientRules, newEvent } from '../support/sample-events.ts'
 import { nextEvent, waitUntil } from '../support/wait-until.ts'
@@ -82,6 +83,158 @@ it('does not renew a lease that somebody else holds by now', async () => {
   const second = await claimOne(60_000)
   expect(await store().renew([first, second], 60_000)).toEqual(new Set([second.id]))
   expect(await store().renew([first], 60_000)).toEqual(new Set())
+})
+
+it('keeps the time of the first ack when a second one comes', async () => {
+  const { id } = await saveOne()
+  await store().settlePublished([id])
+  const [first] = await fixture.sql`select published_at::text, updated_at::text from outbox`
+  await store().settlePublished([id])
+  const [second] = await fixture.sql`select published_at::text, updated_at::text from outbox`
+  expect(second).toEqual(first)
+})
+
+it('does not renew the lease of a row that is published', async () => {
+  const ref = await saveOne()
+  await store().settlePublished([ref.id])
+  expect(await store().renew([ref], 60_000)).toEqual(new Set())
+  expect(await fixture.rows()).toMatchObject([{ available: true }])
+})
+
+it('gives a row that was claimed but not tried back as it was', async () => {
+  const lastTry = async () => {
+    const [row] = await fixture.sql`select attempts, last_error, last_attempt_at::text from outbox`
+    return row
+  }
+  await store().settleFailed([failure(await saveOne(60_000))])
+  const before = await lastTry()
+  expect(before).toMatchObject({ attempts: 1, last_error: 'late' })
+  const untried = { ...failure(await claimOne(60_000)), counts: false, error: null }
+  expect(await store().settleFailed([untried])).toEqual(new Set([untried.id]))
+  expect(await lastTry()).toEqual(before)
+  expect(await fixture.rows()).toMatchObject([{ status: 'pending', available: true }])
+})
+
+it('forgets the last error of an event that went out after all', async () => {
+  const ref = await saveOne(60_000)
+  await store().settleFailed([failure(ref)])
+  await store().settlePublished([ref.id])
+  expect(await fixture.rows()).toMatchObject([{ status: 'published', last_error: null }])
+})
+
+it('shows on a row who saved it, then who claimed it', async () => {
+  const born = { ...lease(0), workerId: 'saver' }
+  await store().save(fixture.db, [prepareEvent(newEvent(), lenientRules)], born)
+  expect(await fixture.rows()).toMatchObject([{ worker_id: 'saver' }])
+  await claimOne(60_000)
+  expect(await fixture.rows()).toMatchObject([{ worker_id: 'test' }])
+})
+
+it('claims no more than it is asked to, what has waited longest first', async () => {
+  const refs = [await saveOne(), await saveOne(), await saveOne()]
+  await fixture.sql`update outbox set available_at = available_at - interval '1 hour'
+    where id = ${refs[1]!.id}`
+  const claim = async (limit: number) => {
+    const request = { lease: lease(60_000), limit, exceptTopics: [], inOrder: true }
+    return (await store().claim(request)).map(({ id }) => id)
+  }
+  expect(await claim(1)).toEqual([refs[1]!.id])
+  expect(await claim(2)).toEqual([refs[0]!.id, refs[2]!.id])
+})
+
+it('claims nothing of the topics that it is told to leave alone', async () => {
+  const topics = ['fine', 'away', 'a "quoted, \\\\ {name}']
+  const events = topics.map((topic) => prepareEvent(newEvent({ topic }), lenientRules))
+  await store().save(fixture.db, events, lease(0))
+  const request = { lease: lease(60_000), limit: 10, exceptTopics: topics.slice(1), inOrder: true }
+  expect((await store().claim(request)).map(({ topic }) => topic)).toEqual(['fine'])
+})
+
+it('does not tell of a failure that was fenced off', async () => {
+  const [started, release] = [defer(), defer()]
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: async () => {
+        started.resolve()
+        await release.promise
+        throw new Error('too late')
+      },
+    },
+    { threshold: '1m' },
+  )
+  const told: unknown[] = []
+  outbox.events.on('event:failed', (signal) => told.push(signal))
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await started.promise
+  // Somebody else took the row over.
+  await fixture.sql`update outbox set lease_token = ${randomUUID()}`
+  release.resolve()
+  await outbox.stop()
+  expect(await fixture.rows()).toMatchObject([{ attempts: 0, last_error: null }])
+  expect(told).toEqual([])
+})
+
+it('fences off what this very process did with a row under an earlier claim', async () => {
+  const saver = fixture.handling({})
+  await saver.withOutbox(async (_, emit) => emit(newEvent()))
+  const started = [defer(), defer()]
+  const release = [defer(), defer()]
+  let calls = 0
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: async () => {
+        const call = calls++
+        started[call]?.resolve()
+        await release[call]?.promise
+        if (call === 0) throw new Error('too late')
+      },
+    },
+    { threshold: '1m' },
+  )
+  const first = outbox.pollOnce()
+  await started[0]!.promise
+  // Its lease ends, as it does when the process was frozen for a while.
+  await fixture.sql`update outbox set available_at = clock_timestamp()`
+  const second = outbox.pollOnce()
+  await started[1]!.promise
+  release[0]!.resolve()
+  await first
+  expect(await fixture.rows()).toMatchObject([{ attempts: 0, last_error: null, available: false }])
+  release[1]!.resolve()
+  await second
+  expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
+})
+
+it('counts no attempt for an event that was held back behind a rejected one', async () => {
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: () => {
+        throw new Error('not yet')
+      },
+    },
+    { threshold: '1m' },
+  )
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => {
+    emit([newEvent({ aggregateId: 'one' }), newEvent({ aggregateId: 'one' })])
+  })
+  await outbox.stop()
+  expect(await fixture.rows()).toMatchObject([
+    { status: 'pending', attempts: 1, available: false },
+    { status: 'pending', attempts: 0, available: true, last_error: null },
+  ])
+})
+
+it('tells how long an event took from COMMIT to its ack on the immediate path', async () => {
+  const outbox = fixture.handling({ OrderCompleted: () => {} }, { threshold: '1m' })
+  await outbox.start()
+  const before = performance.now()
+  const published = nextEvent(outbox.events, 'event:published')
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  const { latencyMs } = await published
+  expect(latencyMs).toBeGreaterThan(0)
+  expect(latencyMs).toBeLessThan(performance.now() - before)
 })
 
 it('tries a rejected event again after a backoff, then makes it a dead letter', async () => {

@@ -3,10 +3,13 @@
 import { inspect } from 'node:util'
 import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
+import type { Emit } from '../../src/index.ts'
 import { kafkaPublisher } from '../../src/publishers/kafka.ts'
+import type { Executor } from '../../src/store/database.ts'
 import { defer } from '../support/deferred.ts'
 import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
+import { acked, scriptedPublisher } from '../support/scripted-publisher.ts'
 import { createTopic, readTopic } from '../support/topic-reader.ts'
 import { uniqueName } from '../support/unique-name.ts'
 import { nextEvent } from '../support/wait-until.ts'
@@ -111,6 +114,36 @@ it('refuses emit() outside a unit of work, and after its end', async () => {
   const late = await outbox.withOutbox((_, emit) => emit)
   expect(() => late(newEvent())).toThrow(expect.objectContaining({ code: 'UNIT_OF_WORK_OVER' }))
   expect(await fixture.rows()).toEqual([])
+})
+
+it('ends the unit of work with its callback also when that failed', async () => {
+  const outbox = fixture.handling(unexpected)
+  let late: { emit: Emit; tx: Executor } | undefined
+  const work = outbox.withOutbox(async (tx, emit) => {
+    late = { emit, tx }
+    throw new Error('the business said no')
+  })
+  await expect(work).rejects.toThrow('the business said no')
+  const over = expect.objectContaining({ code: 'UNIT_OF_WORK_OVER' })
+  expect(() => late!.emit(newEvent())).toThrow(over)
+  expect(() => late!.tx.execute(raw`select 1`)).toThrow(over)
+})
+
+it('keeps the payload as the very text that was emitted, for both paths', async () => {
+  const sent: string[] = []
+  const publisher = scriptedPublisher((event) => {
+    sent.push(event.payload)
+    return acked(event)
+  })
+  const payload = { b: 1, aa: { z: 1e21, y: -0 }, a: 'é \u2028 </script>', '': [] }
+  const immediate = fixture.outbox({ publisher, threshold: '1m' })
+  const fallback = fixture.outbox({ publisher })
+  await immediate.start()
+  await immediate.withOutbox(async (_, emit) => emit(newEvent({ payload })))
+  await immediate.stop()
+  await fallback.withOutbox(async (_, emit) => emit(newEvent({ payload })))
+  expect(await fallback.pollOnce()).toBe(1)
+  expect(sent).toEqual([JSON.stringify(payload), JSON.stringify(payload)])
 })
 
 it('does not let a forgotten statement behind the save undo it unnoticed', async () => {

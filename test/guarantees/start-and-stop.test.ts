@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { silentLogger } from '../../src/logger.ts'
 import { runProcess } from '../support/child-process.ts'
 import { connect } from '../support/database.ts'
+import { handlersPublisher } from '../../src/publishers/handlers.ts'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
@@ -31,6 +32,133 @@ it('finishes and records what is under way before stop() resolves', async () => 
   release.resolve()
   await stopped
   expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
+})
+
+/** Stops the outbox; tells whether that has ended by now. */
+function stopping(outbox: { stop(): Promise<void> }) {
+  let ended = false
+  const stopped = outbox.stop().then(() => {
+    ended = true
+  })
+  return { stopped, hasEnded: () => ended }
+}
+
+it.each([
+  ['the immediate path', { immediate: true, poller: false }],
+  ['the fallback', { immediate: false, poller: true }],
+])('does not end stop() before a send of %s has', async (_, paths) => {
+  const [started, release] = [defer(), defer()]
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: async () => {
+        started.resolve()
+        await release.promise
+      },
+    },
+    { ...paths, threshold: '1m' },
+  )
+  await outbox.start()
+  await outbox.withOutbox(async (__, emit) => emit(newEvent()))
+  await started.promise
+  const { stopped, hasEnded } = stopping(outbox)
+  expect(await fixture.rows()).toMatchObject([{ status: 'pending' }])
+  expect(hasEnded()).toBe(false)
+  release.resolve()
+  await stopped
+  expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
+})
+
+it('still sends what was committed right before stop()', async () => {
+  const [started, release] = [defer(), defer()]
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: async () => {
+        started.resolve()
+        await release.promise
+      },
+    },
+    { threshold: '1m' },
+  )
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  const { stopped, hasEnded } = stopping(outbox)
+  await started.promise
+  expect(hasEnded()).toBe(false)
+  release.resolve()
+  await stopped
+  expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
+})
+
+it('does not end stop() before the outcome is recorded', async () => {
+  const [started, release] = [defer(), defer()]
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: async () => {
+        started.resolve()
+        await release.promise
+      },
+    },
+    { threshold: '1m' },
+  )
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await started.promise
+  const ending = await fixture.sql.begin(async (tx) => {
+    await tx`select 1 from outbox for update`
+    release.resolve()
+    const { stopped, hasEnded } = stopping(outbox)
+    await waitUntil(
+      async () => {
+        const [waiting] = await fixture.sql`
+          select 1 from pg_locks join pg_stat_activity using (pid)
+          where not granted and datname = current_database()`
+        return waiting !== undefined
+      },
+      { message: 'the record waits for the lock' },
+    )
+    expect(hasEnded()).toBe(false)
+    return { stopped }
+  })
+  await ending.stopped
+  expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
+})
+
+it('starts and stops although its publisher can neither connect nor disconnect', async () => {
+  const calls: string[] = []
+  const fail = (call: string) => async () => {
+    calls.push(call)
+    throw new Error(`cannot ${call}`)
+  }
+  const publisher = {
+    ...handlersPublisher({ handlers: {} }),
+    connect: fail('connect'),
+    disconnect: fail('disconnect'),
+  }
+  const outbox = fixture.outbox({ publisher })
+  const told: string[] = []
+  outbox.events.on('error', ({ step, error }) => told.push(`${step}: ${error.message}`))
+  await outbox.start()
+  await outbox.stop()
+  expect(calls).toEqual(['connect', 'disconnect'])
+  // A broker that is away at the start is no error: the first send tells.
+  expect(told).toEqual(['disconnect: cannot disconnect'])
+})
+
+it('does not wait in start() for a broker that does not answer', async () => {
+  const connected = defer()
+  const publisher = { ...handlersPublisher({ handlers: {} }), connect: () => connected.promise }
+  await expect(fixture.outbox({ publisher }).start()).resolves.toBeUndefined()
+})
+
+it('can be started again after a start that failed', async () => {
+  const { handlers, handled } = countingHandler()
+  const outbox = fixture.handling(handlers, { table: 'later', threshold: '1m' })
+  await expect(outbox.start()).rejects.toMatchObject({ code: 'TABLE_MISSING' })
+  await outbox.migrate()
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await outbox.stop()
+  expect(handled).toHaveLength(1)
 })
 
 it('ends stop() after stopTimeout and leaves the row to the fallback', async () => {

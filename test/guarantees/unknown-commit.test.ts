@@ -63,3 +63,16 @@ it('publishes nothing, ever, when COMMIT did not arrive', async () => {
   expect(await fixture.rows()).toEqual([])
   expect(handled).toEqual([])
 })
+
+it('throws what the work threw, also when the connection breaks at ROLLBACK', async () => {
+  const outbox = fixture.handling({}, { db: proxied.db })
+  const failure = new Error('the business said no')
+  proxy.intercept((chunk) => (chunk.includes('rollback') ? 'drop-and-cut' : 'forward'))
+  const work = outbox.withOutbox(async (_, emit) => {
+    emit(newEvent())
+    throw failure
+  })
+  await expect(work).rejects.toBe(failure)
+  proxy.intercept(null)
+  expect(await fixture.rows()).toEqual([])
+})

@@ -22,6 +22,7 @@ describe('prepareEvent()', () => {
     ['an empty type', { type: '' }],
     ['a type of more than 255 bytes', { type: 'é'.repeat(128) }],
     ['a missing aggregate type', { aggregateType: undefined as never }],
+    ['a missing aggregate type where a topic is given', { aggregateType: '', topic: 'orders' }],
     ['a missing aggregate id', { aggregateId: undefined as never }],
     ['an aggregate id that is not a whole number', { aggregateId: 1.5 }],
     ['an aggregate id that lost its digits', { aggregateId: 2 ** 60 }],
@@ -30,13 +31,19 @@ describe('prepareEvent()', () => {
     ['a lone surrogate in a key', { aggregateId: 'a\ud800' }],
     ['an empty topic', { topic: '' }],
     ['an invalid date', { occurredAt: new Date('nonsense') }],
+    ['a date that is text', { occurredAt: '2026-01-02' as never }],
     ['a header that is not text', { headers: { n: 1 as never } }],
     ['a header with NUL', { headers: { n: '\u0000' } }],
     ['a header that the outbox sets itself', { headers: { 'Event-Id': 'x' } }],
+    ['a header without a name', { headers: { '': 'x' } }],
+    ['a correlation id that is not text', { correlationId: 7 as never }],
+    ['a traceparent that is not text', { traceparent: {} as never }],
     ['zero attempts', { maxAttempts: 0 }],
     ['a field that events do not have', { corelationId: 'c-1', payload: 1 }],
     ['NaN as an aggregate id', { aggregateId: Number.NaN }],
     ['null as an aggregate id', { aggregateId: null as never }],
+    ['half an attempt', { maxAttempts: 1.5 }],
+    ['attempts without end', { maxAttempts: 1_000_001 }],
   ])('refuses %s', (_, overrides) => {
     expect(() => prepare(overrides)).toThrow(expect.objectContaining({ code: 'EVENT_INVALID' }))
   })
@@ -63,6 +70,16 @@ describe('prepareEvent()', () => {
         expect.objectContaining({ message: expect.not.stringContaining(secret) as string }),
       )
     }
+  })
+
+  it('carries the correlation id and the trace context as headers, next to the free ones', () => {
+    const headers = { tenant: 'acme' }
+    const event = prepare({ correlationId: 'c-1', traceparent: '00-1-2-01', headers })
+    expect(event.headers).toEqual({
+      tenant: 'acme',
+      'correlation-id': 'c-1',
+      traceparent: '00-1-2-01',
+    })
   })
 
   it('finds the topic in the event, then in the rules, then in the aggregate type', () => {

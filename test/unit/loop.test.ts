@@ -79,3 +79,65 @@ it('waits in stop() for the run under way, and begins none after it', async () =
   await stopped
   expect(runs).toBe(1)
 })
+
+it('runs once more when woken while a run waits for something', async () => {
+  const [begun, release, second] = [defer(), defer(), defer()]
+  let runs = 0
+  const loop = new Loop({
+    intervalMs: HOUR,
+    run: async () => {
+      runs += 1
+      if (runs === 2) second.resolve()
+      begun.resolve()
+      await release.promise
+      return false
+    },
+    onError: noError,
+  })
+  loop.start()
+  await begun.promise
+  loop.wake()
+  loop.wake()
+  expect(runs).toBe(1)
+  release.resolve()
+  await second.promise
+  await loop.stop()
+  expect(runs).toBe(2)
+})
+
+it('has nothing under way any more when stop() resolves', async () => {
+  const [begun, release] = [defer(), defer()]
+  let ended = false
+  const loop = new Loop({
+    intervalMs: HOUR,
+    run: async () => {
+      begun.resolve()
+      await release.promise
+      // Later than anything that does not wait for this run.
+      await new Promise((resolve) => setImmediate(resolve))
+      ended = true
+      return false
+    },
+    onError: noError,
+  })
+  loop.start()
+  await begun.promise
+  const stopped = loop.stop()
+  release.resolve()
+  await stopped
+  expect(ended).toBe(true)
+})
+
+it('leaves no timer behind when it is stopped at rest', async () => {
+  vi.useFakeTimers()
+  try {
+    const loop = new Loop({ intervalMs: HOUR, run: async () => false, onError: noError })
+    loop.start()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(vi.getTimerCount()).toBe(1)
+    await loop.stop()
+    expect(vi.getTimerCount()).toBe(0)
+  } finally {
+    vi.useRealTimers()
+  }
+})

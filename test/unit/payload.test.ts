@@ -51,6 +51,7 @@ describe('encodePayload()', () => {
     ['a RegExp', { pattern: /x/ }],
     ['an object of which JSON would keep nothing', new WeakMap()],
     ['a toJSON() that throws', { toJSON: () => JSON.parse('{') }],
+    ['the last of the lone surrogates', ['\udfff']],
   ])('refuses %s', (_, payload) => {
     expect(() => encodePayload('T', payload)).toThrow(
       expect.objectContaining({ code: 'PAYLOAD_NOT_JSON' }),
@@ -62,6 +63,14 @@ describe('encodePayload()', () => {
       amount = 5
     })()
     expect(encodePayload('T', money)).toBe('{"amount":5}')
+  })
+
+  it.each([
+    ['a cycle', cycle, /holds a cycle/],
+    ['nesting without end', deep, /nested too deeply/],
+    ['undefined', undefined, /use null/],
+  ])('says what is wrong with %s', (_, payload, message) => {
+    expect(() => encodePayload('T', payload)).toThrow(message)
   })
 
   it('names the property that is to blame', () => {

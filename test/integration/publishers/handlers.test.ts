@@ -78,6 +78,11 @@ describe('handlersPublisher', () => {
     expect(results).toMatchObject([{ ok: true }, { ok: false, kind: 'held' }])
   })
 
+  it('reckons with a batch that takes its last event on just before its time is over', () => {
+    const publisher = handlersPublisher({ handlers: {}, timeout: '3s' })
+    expect(publisher).toMatchObject({ timeoutMs: 6_000, settlesWithinMs: 6_000 })
+  })
+
   it('refuses handlers that are no functions', () => {
     expect(() => handlersPublisher({ handlers: { A: 1 as never } })).toThrow(/handler of 'A'/)
     expect(() => handlersPublisher({} as never)).toThrow(/takes handlers/)

@@ -1,4 +1,6 @@
-import { expect, it } from 'vitest'
+import type { ProducerBatch } from 'kafkajs'
+import { describe, expect, it } from 'vitest'
+import type { PublishResult } from '../../../src/index.ts'
 import { kafkaPublisher } from '../../../src/publishers/kafka.ts'
 import {
   describeWithKafka,
@@ -9,6 +11,7 @@ import {
 import { startKafka } from '../../support/kafka-server.ts'
 import { describePublisher } from '../../support/publisher-conformance.ts'
 import { outboxEvent } from '../../support/sample-events.ts'
+import { startProxy } from '../../support/tcp-proxy.ts'
 import { createTopic, readTopic } from '../../support/topic-reader.ts'
 import { uniqueName } from '../../support/unique-name.ts'
 
@@ -144,6 +147,20 @@ describeWithKafka('kafkaPublisher', () => {
     expect(unsent).toMatchObject(unsent.map(() => ({ kind: 'transient', scope: 'topic' })))
   })
 
+  it('connects again after a first try that failed', async () => {
+    const [broker] = kafkaBrokers()
+    const proxy = await startProxy({ port: Number(broker!.split(':')[1]) })
+    await proxy.refuse()
+    const kafka = quietKafka([`127.0.0.1:${proxy.port}`], { retry: { retries: 0 } })
+    const publisher = kafkaPublisher({ kafka })
+    const topic = await openTopic()
+    expect(await publisher.publish([outboxEvent({ topic })])).toMatchObject([{ kind: 'transient' }])
+    await proxy.accept()
+    expect(await publisher.publish([outboxEvent({ topic })])).toMatchObject([{ ok: true }])
+    await publisher.disconnect?.()
+    await proxy.stop()
+  })
+
   it('sends through a producer that somebody else connects and closes', async () => {
     const topic = await openTopic()
     const producer = quietKafka(kafkaBrokers()).producer()
@@ -156,6 +173,100 @@ describeWithKafka('kafkaPublisher', () => {
     await producer.disconnect()
     expect(await readAll(topic)).toHaveLength(2)
   })
+})
+
+// A fake stands in for the producer: errors of this kind, at this moment, cannot be had from a broker.
+describe('kafkaPublisher, when a request fails', () => {
+  const protocolError = (type: string) => Object.assign(new Error(type), { type })
+
+  /** Each request is answered by the next of the answers: an error, or an ack for each topic. */
+  function failing(answers: (Error | null)[], options: { maxRequestBytes?: number } = {}) {
+    const requests: string[][] = []
+    const producer = {
+      sendBatch: async ({ topicMessages = [] }: ProducerBatch) => {
+        requests.push(
+          topicMessages.flatMap(({ messages }) => messages.map(({ value }) => String(value))),
+        )
+        const error = answers.shift()
+        if (error) throw error
+        return topicMessages.map(({ topic: topicName }) => {
+          return { topicName, partition: 0, errorCode: 0, baseOffset: '0' }
+        })
+      },
+    }
+    return { publisher: kafkaPublisher({ producer, ...options }), requests }
+  }
+  const events = (...topics: string[]) =>
+    topics.map((topic, n) => outboxEvent({ topic, payload: String(n), aggregateId: 'same' }))
+  const verdicts = (results: readonly PublishResult[]) =>
+    results.map((result) => (result.ok ? 'ok' : result.kind))
+
+  it('holds the requests after one that failed for the broker', async () => {
+    const { publisher, requests } = failing([null, new Error('ECONNRESET')], { maxRequestBytes: 1 })
+    const results = await publisher.publish(events('a', 'a', 'b', 'a'))
+    expect(verdicts(results)).toEqual(['ok', 'transient', 'held', 'held'])
+    expect(requests).toEqual([['0'], ['1']])
+  })
+
+  it('does not try the parts of a request that failed for the broker', async () => {
+    const { publisher, requests } = failing([new Error('ECONNRESET')])
+    const results = await publisher.publish(events('a', 'a'))
+    expect(results).toMatchObject(results.map(() => ({ kind: 'transient', scope: 'broker' })))
+    expect(requests).toHaveLength(1)
+  })
+
+  it('sends the topics apart, so that the trouble of one is not that of another', async () => {
+    const { publisher, requests } = failing([protocolError('NOT_ENOUGH_REPLICAS')])
+    const others = events('b').map((event) => ({ ...event, aggregateId: 'other', payload: '9' }))
+    const results = await publisher.publish([...events('a', 'a'), ...others])
+    expect(verdicts(results)).toEqual(['transient', 'transient', 'ok'])
+    expect(requests).toEqual([['0', '1'], ['9']])
+  })
+
+  it('lets nothing of a topic go after a part of it that failed', async () => {
+    const answers = [protocolError('INVALID_RECORD'), protocolError('NOT_LEADER_FOR_PARTITION')]
+    const { publisher, requests } = failing(answers)
+    const results = await publisher.publish(events('a', 'a', 'a', 'a'))
+    expect(verdicts(results)).toEqual(['transient', 'transient', 'held', 'held'])
+    expect(requests).toEqual([
+      ['0', '1', '2', '3'],
+      ['0', '1'],
+    ])
+  })
+})
+
+it('asks every replica for its ack, of a producer that cannot lose a batch as a duplicate', async () => {
+  const asked: object[] = []
+  const kafka = {
+    producer: (config?: object) => {
+      asked.push(config ?? {})
+      return {
+        connect: async () => {},
+        sendBatch: async (batch: object) => {
+          asked.push(batch)
+          return []
+        },
+      } as never
+    },
+  }
+  await kafkaPublisher({ kafka }).publish([outboxEvent()])
+  expect(asked).toMatchObject([{ idempotent: false }, { acks: -1 }])
+})
+
+it('names no partition where a foreign producer cannot tell which one it was', async () => {
+  const acks = [0, 1].map((partition) => {
+    return { topicName: 'orders', partition, errorCode: 0, baseOffset: '0' }
+  })
+  const publisher = kafkaPublisher({ producer: { sendBatch: async () => acks } })
+  expect(await publisher.publish([outboxEvent()])).toMatchObject([
+    { ok: true, partition: null, offset: null },
+  ])
+})
+
+it('reckons with kafkajs going on for as long as all its tries may take', () => {
+  const producer = { sendBatch: async () => [] }
+  const publisher = kafkaPublisher({ producer, retries: 4, requestTimeout: '20s' })
+  expect(publisher.settlesWithinMs).toBeGreaterThanOrEqual(5 * 20_000)
 })
 
 it('wants either a client or a producer', () => {

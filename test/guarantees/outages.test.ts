@@ -1,0 +1,258 @@
+// An outage is not poison: while a destination is away nobody pays with attempts, one probe at a time
+// finds out whether it is back, and nothing overtakes what could not be sent.
+import { expect, it } from 'vitest'
+import type { PublishResult } from '../../src/index.ts'
+import { defer } from '../support/deferred.ts'
+import { useFixture } from '../support/fixture.ts'
+import { newEvent } from '../support/sample-events.ts'
+import { acked, failedAs, scriptedPublisher } from '../support/scripted-publisher.ts'
+import { nextEvent, waitUntil } from '../support/wait-until.ts'
+
+const fixture = useFixture()
+/** Long enough that a lease never ends by itself while a test runs. */
+const LONG = { threshold: '5m', publishTimeout: '1m' } as const
+
+const isPublished = ({ status }: { status: string }) => status === 'published'
+const allPublished = () =>
+  waitUntil(async () => (await fixture.rows()).every(isPublished), {
+    message: 'everything was published',
+  })
+
+it('costs no attempts, sends one probe at a time, and drains at full speed when it is over', async () => {
+  let away = true
+  const publisher = scriptedPublisher((event) => (away ? failedAs('transient') : acked(event)))
+  const outbox = fixture.outbox({ publisher, ...LONG, poller: true })
+  const claims: number[] = []
+  outbox.events.on('batch:claimed', ({ events }) => claims.push(events.length))
+  let opened = 0
+  outbox.events.on('circuit:open', () => {
+    opened += 1
+  })
+  await outbox.start()
+  const [open, failed, halfOpen] = [
+    nextEvent(outbox.events, 'circuit:open'),
+    nextEvent(outbox.events, 'event:failed'),
+    nextEvent(outbox.events, 'circuit:half-open'),
+  ]
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 0 })))
+  expect(await open).toMatchObject({ topic: null })
+  expect(await failed).toMatchObject({ attempts: 0, retryInMs: 0 })
+  for (const n of [1, 2, 3, 4]) {
+    await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: n })))
+  }
+  expect((await fixture.rows()).map((row) => row.available)).toEqual(Array(5).fill(true))
+  await halfOpen
+  expect([publisher.batches, claims]).toEqual([[[0]], []])
+
+  await nextEvent(outbox.events, 'event:failed')
+  away = false
+  await nextEvent(outbox.events, 'circuit:closed')
+  await allPublished()
+  await outbox.stop()
+  expect(publisher.batches.map((batch) => batch.length)).toEqual([1, 1, 1, 4])
+  expect(claims).toEqual([1, 1, 4])
+  // Once for the outage, once for the probe that failed.
+  expect(opened).toBe(2)
+  expect((await fixture.rows()).map((row) => row.attempts)).toEqual(Array(5).fill(0))
+})
+
+it('keeps an outage of one topic to that topic, and gives back at once what a probe leaves', async () => {
+  let away = true
+  const publisher = scriptedPublisher((event) =>
+    away && event.topic === 'away' ? failedAs('transient', 'topic') : acked(event),
+  )
+  const outbox = fixture.outbox({ publisher, ...LONG })
+  await outbox.start()
+  const [open, failed, halfOpen] = [
+    nextEvent(outbox.events, 'circuit:open'),
+    nextEvent(outbox.events, 'event:failed'),
+    nextEvent(outbox.events, 'circuit:half-open'),
+  ]
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ topic: 'away', payload: 1 })))
+  expect(await open).toMatchObject({ topic: 'away' })
+  await failed
+  const published = nextEvent(outbox.events, 'event:published')
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ topic: 'fine', payload: 'fine' })))
+  expect(await published).toMatchObject({ path: 'immediate', topic: 'fine' })
+  for (const n of [2, 3]) {
+    await outbox.withOutbox(async (_, emit) => emit(newEvent({ topic: 'away', payload: n })))
+  }
+  expect(await outbox.pollOnce()).toBe(0)
+
+  await halfOpen
+  away = false
+  expect(await outbox.pollOnce()).toBe(3)
+  expect(publisher.batches).toEqual([[1], ['fine'], [1]])
+  expect(await outbox.pollOnce()).toBe(2)
+  expect(publisher.batches.at(-1)).toEqual([2, 3])
+  expect((await fixture.rows()).every(isPublished)).toBe(true)
+})
+
+it('lets nothing overtake what waits behind a probe, on the immediate path or later', async () => {
+  let away = true
+  const publisher = scriptedPublisher((event) =>
+    away && event.topic === 'away' ? failedAs('transient', 'topic') : acked(event),
+  )
+  const outbox = fixture.outbox({ publisher, ...LONG, maxInFlight: 3 })
+  await outbox.start()
+  const halfOpen = nextEvent(outbox.events, 'circuit:half-open')
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ topic: 'away', payload: 'opens' })))
+  await halfOpen
+  away = false
+  const event = (payload: number, topic: string) => newEvent({ aggregateId: 'one', payload, topic })
+  const published = nextEvent(outbox.events, 'event:published')
+  await outbox.withOutbox(async (_, emit) => {
+    emit([event(1, 'away'), event(2, 'away'), event(3, 'fine')])
+  })
+  await published
+  await outbox.withOutbox(async (_, emit) => emit(event(4, 'fine')))
+  // What was turned away takes no room on the immediate path.
+  await outbox.withOutbox(async (_, emit) => {
+    emit([newEvent({ payload: 'other' }), newEvent({ payload: 'other' })])
+  })
+  await outbox.stop()
+  expect(publisher.batches).toEqual([['opens'], [1], ['other', 'other']])
+
+  await fixture.sql`update outbox set available_at = clock_timestamp()`
+  const other = fixture.outbox({ publisher, ...LONG })
+  expect(await other.pollOnce()).toBe(4)
+  expect(publisher.batches.at(-1)).toEqual(['opens', 2, 3, 4])
+})
+
+it('holds nothing back behind a probe with ordering: none', async () => {
+  let away = true
+  const publisher = scriptedPublisher((event) =>
+    away && event.topic === 'away' ? failedAs('transient', 'topic') : acked(event),
+  )
+  const outbox = fixture.outbox({ publisher, ...LONG, ordering: 'none' })
+  await outbox.start()
+  const halfOpen = nextEvent(outbox.events, 'circuit:half-open')
+  const event = (payload: number, topic: string) => newEvent({ aggregateId: 'one', payload, topic })
+  await outbox.withOutbox(async (_, emit) => emit(event(0, 'away')))
+  await halfOpen
+  away = false
+  await outbox.withOutbox(async (_, emit) => {
+    emit([event(1, 'away'), event(2, 'away'), event(3, 'fine')])
+  })
+  await outbox.stop()
+  expect(publisher.batches).toEqual([[0], [1, 3]])
+})
+
+it('takes a refusal for a sign of life, and its event for dead at once', async () => {
+  const answers = [failedAs('transient'), failedAs('permanent')]
+  const publisher = scriptedPublisher((event) => answers.shift() ?? acked(event))
+  const outbox = fixture.outbox({ publisher, ...LONG, poller: true })
+  await outbox.start()
+  const closed = nextEvent(outbox.events, 'circuit:closed')
+  const dead = nextEvent(outbox.events, 'event:dead')
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await closed
+  expect(await dead).toMatchObject({ attempts: 1, error: { message: 'the test says permanent' } })
+  expect(await fixture.rows()).toMatchObject([{ status: 'dead_letter', attempts: 1 }])
+})
+
+it('sends another probe after one that came back untried', async () => {
+  const answers = [failedAs('transient'), failedAs('held')]
+  const publisher = scriptedPublisher((event) => answers.shift() ?? acked(event))
+  const outbox = fixture.outbox({ publisher, ...LONG, poller: true })
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await allPublished()
+  expect(publisher.batches).toHaveLength(3)
+})
+
+it('sends another probe to a topic whose probe was never answered', async () => {
+  const answers = [failedAs('transient', 'topic'), new Promise<PublishResult>(() => {})]
+  const publisher = scriptedPublisher((event) => answers.shift() ?? acked(event))
+  const outbox = fixture.outbox({
+    publisher,
+    threshold: '400ms',
+    publishTimeout: '50ms',
+    poller: true,
+    pollInterval: '50ms',
+  })
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ topic: 'away' })))
+  await allPublished()
+  expect(publisher.batches).toHaveLength(3)
+})
+
+it.each([
+  ['throws', async () => Promise.reject(new Error('lost my head')), /lost my head/],
+  ['answers for fewer events than it was given', async () => [], /one result per event/],
+])('treats a publisher that %s as an outage', async (_, publish, message) => {
+  const outbox = fixture.outbox({ publisher: { name: 'odd', publish }, ...LONG })
+  await outbox.start()
+  const [open, failed] = [
+    nextEvent(outbox.events, 'circuit:open'),
+    nextEvent(outbox.events, 'event:failed'),
+  ]
+  await outbox.withOutbox(async (__, emit) => emit(newEvent()))
+  expect((await open).error?.message).toMatch(message)
+  await failed
+  expect(await fixture.rows()).toMatchObject([
+    { status: 'pending', attempts: 0, available: true, last_error: message as never },
+  ])
+})
+
+it('records nothing for a send that is not answered in time, keeps its rows, and takes a late ack', async () => {
+  const answer = defer<PublishResult>()
+  const publisher = scriptedPublisher(
+    (event) => (event.aggregateId === 'one' ? answer.promise : acked(event)),
+    { timeoutMs: 20, settlesWithinMs: 60_000 },
+  )
+  const outbox = fixture.outbox({ publisher, ...LONG, maxInFlight: 2 })
+  const event = (payload: number) => newEvent({ aggregateId: 'one', payload })
+  await outbox.start()
+  const [open, halfOpen] = [
+    nextEvent(outbox.events, 'circuit:open'),
+    nextEvent(outbox.events, 'circuit:half-open'),
+  ]
+  await outbox.withOutbox(async (_, emit) => emit(event(1)))
+  expect((await open).error).toMatchObject({ code: 'PUBLISH_TIMEOUT' })
+  expect(await fixture.rows()).toMatchObject([
+    { status: 'pending', attempts: 0, last_error: null, available: false },
+  ])
+
+  // Another aggregate shows that the destination is well; the first still may not be overtaken.
+  await halfOpen
+  const well = nextEvent(outbox.events, 'event:published')
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 'other' })))
+  await well
+  await outbox.withOutbox(async (_, emit) => emit(event(2)))
+  await waitUntil(async () => (await fixture.rows())[2]?.available, {
+    message: 'what may not overtake it was given back',
+  })
+  // It is still in this process's hands: with these two there would be three.
+  await outbox.withOutbox(async (_, emit) => {
+    emit([newEvent({ payload: 'left' }), newEvent({ payload: 'left' })])
+  })
+  expect((await fixture.rows()).map((row) => row.available)).toEqual([
+    false,
+    expect.any(Boolean),
+    true,
+    true,
+    true,
+  ])
+
+  const published = nextEvent(outbox.events, 'event:published')
+  answer.resolve({ ok: true, topic: 'order', key: 'one', partition: null, offset: '17' })
+  expect(await published).toMatchObject({ path: 'immediate', offset: '17' })
+  expect(publisher.batches).toEqual([[1], ['other']])
+})
+
+it('lets go of a send that the client must have given up by now', async () => {
+  const publisher = scriptedPublisher(
+    (event) => (event.aggregateId === 'one' ? new Promise<PublishResult>(() => {}) : acked(event)),
+    { timeoutMs: 20, settlesWithinMs: 40 },
+  )
+  const outbox = fixture.outbox({ publisher, ...LONG, maxInFlight: 1 })
+  await outbox.start()
+  const halfOpen = nextEvent(outbox.events, 'circuit:half-open')
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ aggregateId: 'one' })))
+  await halfOpen
+  // There is room for another only because nothing holds the first any more.
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await outbox.stop()
+  expect((await fixture.rows()).map((row) => row.status)).toEqual(['pending', 'published'])
+})
