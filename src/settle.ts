@@ -63,6 +63,8 @@ export class Settler {
 
   /** Resolves when all are recorded; never rejects. */
   async record(outcomes: readonly Outcome[]): Promise<void> {
+    // A flush of nothing would end before anybody could know that it had begun.
+    if (outcomes.length === 0) return
     const recorded = outcomes.map(
       (outcome) =>
         new Promise<void>((resolve) => this.#waiting.push({ outcome, recorded: resolve })),

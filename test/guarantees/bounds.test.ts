@@ -15,11 +15,14 @@ afterEach(() => {
 it('stores no time but the database clock, however wrong the clock of the application (one clock)', async () => {
   // A fake stands in for the wrong clock: the machine's own cannot be moved for a test.
   vi.useFakeTimers({ toFake: ['Date'], now: new Date('2001-01-01') })
-  const outbox = fixture.handling({
-    OrderCompleted: ({ attempts }) => {
-      if (attempts === 0) throw new Error('once')
+  const outbox = fixture.handling(
+    {
+      OrderCompleted: ({ attempts }) => {
+        if (attempts === 0) throw new Error('once')
+      },
     },
-  })
+    { threshold: '30s' },
+  )
   await outbox.start()
   const failed = nextEvent(outbox.events, 'event:failed')
   await outbox.withOutbox(async (_, emit) => emit(newEvent()))

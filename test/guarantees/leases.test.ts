@@ -4,7 +4,7 @@ import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
 import type { Handler } from '../../src/publishers/handlers.ts'
 import { defer } from '../support/deferred.ts'
-import { useFixture } from '../support/fixture.ts'
+import { useFixture, WATCHABLE } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
 import { nextEvent, waitUntil } from '../support/wait-until.ts'
 
@@ -30,13 +30,13 @@ const birthLeaseIsOver = () =>
 
 it('publishes once when the transaction lasted longer than the threshold (born leased)', async () => {
   const { handler, started, release, handled } = blockedHandler()
-  const outbox = fixture.handling({ OrderCompleted: handler })
-  const other = fixture.handling({ OrderCompleted: handler })
+  const outbox = fixture.handling({ OrderCompleted: handler }, WATCHABLE)
+  const other = fixture.handling({ OrderCompleted: handler }, WATCHABLE)
   await outbox.start()
   await outbox.withOutbox(async (tx, emit) => {
     emit(newEvent())
-    // Twice the threshold. Its age is counted from the save, which comes after this.
-    await tx.execute(raw`select pg_sleep(0.8)`)
+    // Longer than the threshold. Its age is counted from the save, which comes after this.
+    await tx.execute(raw`select pg_sleep(2.5)`)
   })
   await started
   expect(await other.pollOnce()).toBe(0)
@@ -48,8 +48,8 @@ it('publishes once when the transaction lasted longer than the threshold (born l
 
 it('publishes once when the send is slower than the threshold (a send under way keeps its lease)', async () => {
   const { handler, started, release, handled } = blockedHandler()
-  const outbox = fixture.handling({ OrderCompleted: handler })
-  const other = fixture.handling({ OrderCompleted: handler })
+  const outbox = fixture.handling({ OrderCompleted: handler }, WATCHABLE)
+  const other = fixture.handling({ OrderCompleted: handler }, WATCHABLE)
   await outbox.start()
   await outbox.withOutbox(async (_, emit) => emit(newEvent()))
   await started
@@ -63,8 +63,8 @@ it('publishes once when the send is slower than the threshold (a send under way 
 
 it('renews what waits in a queue as well as what is being sent', async () => {
   const { handler, started, release, handled } = blockedHandler()
-  const outbox = fixture.handling({ OrderCompleted: handler })
-  const other = fixture.handling({ OrderCompleted: handler }, { ordering: 'none' })
+  const outbox = fixture.handling({ OrderCompleted: handler }, WATCHABLE)
+  const other = fixture.handling({ OrderCompleted: handler }, { ...WATCHABLE, ordering: 'none' })
   await outbox.start()
   await outbox.withOutbox(async (_, emit) => emit(newEvent({ aggregateId: 'one' })))
   await started
@@ -77,7 +77,7 @@ it('renews what waits in a queue as well as what is being sent', async () => {
 
 it('does not send on a stale lease', async () => {
   const { handler, started, release, handled } = blockedHandler()
-  const outbox = fixture.handling({ OrderCompleted: handler })
+  const outbox = fixture.handling({ OrderCompleted: handler }, WATCHABLE)
   await outbox.start()
   await outbox.withOutbox(async (_, emit) => emit(newEvent({ aggregateId: 'one' })))
   await started
@@ -102,7 +102,7 @@ it('does not send on a stale lease', async () => {
     await locker
   }
 
-  const other = fixture.handling({ OrderCompleted: handler })
+  const other = fixture.handling({ OrderCompleted: handler }, WATCHABLE)
   await waitUntil(() => other.pollOnce(), { message: 'the fallback takes the second' })
   expect(handled).toHaveLength(2)
   expect((await fixture.rows()).map((row) => row.status)).toEqual(['published', 'published'])
@@ -112,7 +112,7 @@ it('holds no transaction and no row lock while it sends (claims are short)', asy
   const { handler, started, release } = blockedHandler()
   const saver = fixture.handling({})
   await saver.withOutbox(async (_, emit) => emit(newEvent()))
-  const outbox = fixture.handling({ OrderCompleted: handler })
+  const outbox = fixture.handling({ OrderCompleted: handler }, WATCHABLE)
   const polled = outbox.pollOnce()
   const id = await started
   expect(await fixture.sql`select 1 from outbox where id = ${id} for update nowait`).toHaveLength(1)
@@ -134,8 +134,8 @@ it('publishes once when a send of the fallback is slower than the threshold', as
   const { handler, started, release, handled } = blockedHandler()
   const saver = fixture.handling({})
   await saver.withOutbox(async (_, emit) => emit(newEvent()))
-  const outbox = fixture.handling({ OrderCompleted: handler }, { poller: true, threshold: '2s' })
-  const other = fixture.handling({ OrderCompleted: handler })
+  const outbox = fixture.handling({ OrderCompleted: handler }, { ...WATCHABLE, poller: true })
+  const other = fixture.handling({ OrderCompleted: handler }, WATCHABLE)
   await outbox.start()
   await started
   const [claimed] = await fixture.sql`select updated_at::text as at from outbox`
@@ -156,7 +156,8 @@ it('publishes once when a send of the fallback is slower than the threshold', as
 
 it('does not send on a lease that aged while it was being saved', async () => {
   const handled: string[] = []
-  const outbox = fixture.handling({ OrderCompleted: ({ id }) => void handled.push(id) })
+  const handlers = { OrderCompleted: ({ id }: { id: string }) => void handled.push(id) }
+  const outbox = fixture.handling(handlers, WATCHABLE)
   await outbox.start()
   const [locked, saving] = [defer(), defer()]
   // The save waits for a lock on the table for more than half of the lease.
@@ -164,7 +165,7 @@ it('does not send on a lease that aged while it was being saved', async () => {
     await tx`lock table outbox in share mode`
     locked.resolve()
     await saving.promise
-    await tx`select pg_sleep(0.3)`
+    await tx`select pg_sleep(1.2)`
   })
   await locked.promise
   const saved = outbox.withOutbox(async (_, emit) => emit(newEvent()))

@@ -6,6 +6,7 @@ import { handlersPublisher } from '../../src/publishers/handlers.ts'
 import { connect } from '../support/database.ts'
 import { useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
+import { uniqueName } from '../support/unique-name.ts'
 
 const fixture = useFixture()
 const publisher = handlersPublisher({ handlers: { OrderCompleted: () => {} } })
@@ -42,19 +43,23 @@ it.each([
 })
 
 it('needs no rights to create anything once the table is up to date', async () => {
+  const role = uniqueName('tenant')
   await fixture.sql.unsafe(`
-    create role tenant login; grant select, insert, update, delete on outbox to tenant;
-    grant select on outbox_migrations to tenant`)
+    create role "${role}" login; grant select, insert, update, delete on outbox to "${role}";
+    grant select on outbox_migrations to "${role}"`)
   const url = new URL(fixture.url)
-  url.username = 'tenant'
+  url.username = role
   const connection = connect(url.href)
-  const outbox = fixture.outbox({ db: connection.db, publisher, migrate: true })
-  await outbox.start()
-  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
-  await outbox.stop()
-  expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
-  await connection.close()
-  await fixture.sql.unsafe('drop owned by tenant; drop role tenant')
+  try {
+    const outbox = fixture.outbox({ db: connection.db, publisher, migrate: true })
+    await outbox.start()
+    await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+    await outbox.stop()
+    expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
+  } finally {
+    await connection.close()
+    await fixture.sql.unsafe(`drop owned by "${role}"; drop role "${role}"`)
+  }
 })
 
 it('refuses to start without its table, and names the remedy', async () => {

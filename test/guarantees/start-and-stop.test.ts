@@ -6,7 +6,7 @@ import { runProcess } from '../support/child-process.ts'
 import { connect } from '../support/database.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
 import { defer } from '../support/deferred.ts'
-import { useFixture } from '../support/fixture.ts'
+import { useFixture, WATCHABLE } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
 import { nextEvent, waitUntil } from '../support/wait-until.ts'
 
@@ -170,7 +170,7 @@ it('ends stop() after stopTimeout and leaves the row to the fallback', async () 
         await never.promise
       },
     },
-    { stopTimeout: '50ms' },
+    { ...WATCHABLE, stopTimeout: '50ms' },
   )
   await outbox.start()
   await outbox.withOutbox(async (_, emit) => emit(newEvent()))

@@ -2,7 +2,7 @@
 // the row if it exists. The proxy breaks the connection at the COMMIT itself.
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { connect, type TestConnection } from '../support/database.ts'
-import { useFixture } from '../support/fixture.ts'
+import { useFixture, WATCHABLE } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
 import { startProxy, type TcpProxy, type Verdict } from '../support/tcp-proxy.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -25,7 +25,7 @@ afterAll(async () => {
 async function commitThroughBrokenConnection(verdict: Verdict) {
   const handled: string[] = []
   const handlers = { OrderCompleted: (event: { id: string }) => void handled.push(event.id) }
-  const outbox = fixture.handling(handlers, { db: proxied.db })
+  const outbox = fixture.handling(handlers, { db: proxied.db, ...WATCHABLE })
   await outbox.start()
   proxy.intercept((chunk) => (chunk.includes('commit') ? verdict : 'forward'))
   await expect(outbox.withOutbox(async (_, emit) => emit(newEvent()))).rejects.toThrow(
@@ -65,7 +65,7 @@ it('publishes nothing, ever, when COMMIT did not arrive', async () => {
 })
 
 it('throws what the work threw, also when the connection breaks at ROLLBACK', async () => {
-  const outbox = fixture.handling({}, { db: proxied.db })
+  const outbox = fixture.handling({}, { db: proxied.db, ...WATCHABLE })
   const failure = new Error('the business said no')
   proxy.intercept((chunk) => (chunk.includes('rollback') ? 'drop-and-cut' : 'forward'))
   const work = outbox.withOutbox(async (_, emit) => {

@@ -25,6 +25,8 @@ const drivers: Record<string, () => Promise<Opened>> = {
   async 'node-postgres'() {
     const database = await createDatabase()
     const pool = new pg.Pool({ connectionString: database.url })
+    // end() resolves before the last sockets are closed, and dropping the database ends those.
+    pool.on('error', () => {})
     const close = () => pool.end().then(() => database.drop())
     return { db: drizzleNodePostgres(pool), close }
   },

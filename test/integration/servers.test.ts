@@ -26,7 +26,9 @@ describe('a Postgres of its own', () => {
       await before.client`insert into kept values (1)`
       const crashed = server.pid
       await server.kill()
-      await expect(before.client`select 1`).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+      await expect(before.client`select 1`).rejects.toMatchObject({
+        code: expect.stringMatching(/CONNECTION_CLOSED|ECONNREFUSED/) as string,
+      })
       await before.close()
 
       await server.start()

@@ -8,13 +8,16 @@ import { createOutbox, type Outbox, type OutboxOptions } from '../../src/index.t
 import { type Handler, handlersPublisher } from '../../src/publishers/handlers.ts'
 import { connect, createDatabase, type TestConnection, type TestDatabase } from './database.ts'
 
-/** Leases short enough to watch them end, and a poller that only runs when the test says so. */
-const WATCHABLE = {
-  threshold: '400ms',
-  publishTimeout: '200ms',
+/** Leases that outlast a test on the slowest machine, and a poller that runs when the test says so. */
+const UNHURRIED = {
+  threshold: '5m',
+  publishTimeout: '10s',
   pollInterval: '1h',
   poller: false,
 } as const
+
+/** For tests that watch a lease end: long enough to be kept by a busy machine. */
+export const WATCHABLE = { threshold: '2s', publishTimeout: '1s' } as const
 
 type TestOptions = Partial<OutboxOptions<PostgresJsDatabase>>
 
@@ -76,7 +79,7 @@ export function useFixture(): Fixture {
       return connection.client
     },
     outbox(options) {
-      const outbox = createOutbox({ db: connection.db, ...WATCHABLE, ...options })
+      const outbox = createOutbox({ db: connection.db, ...UNHURRIED, ...options })
       outboxes.push(outbox)
       return outbox
     },
@@ -87,7 +90,7 @@ export function useFixture(): Fixture {
       return await connection.client<Row[]>`
         select id, seq, aggregate_id, event_type, status, attempts, last_error, worker_id,
           available_at <= clock_timestamp() as available,
-          created_at + interval '400 ms' <= clock_timestamp() as born_lease_over
+          created_at + interval '2 s' <= clock_timestamp() as born_lease_over
         from outbox order by seq`
     },
   }

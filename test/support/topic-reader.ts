@@ -51,6 +51,8 @@ export async function readTopic(brokers: string[], topic: string): Promise<Topic
     groupId: uniqueName('topic-reader'),
     allowAutoTopicCreation: false,
     maxWaitTimeInMs: 200,
+    // A broker that has just started looks for its group coordinator for a while.
+    retry: { retries: 50, initialRetryTime: 100, maxRetryTime: 500 },
   })
   // Also told of batches that hold nothing but transaction markers, which are never handed out.
   consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
