@@ -5,12 +5,21 @@ import { backoffMs } from './backoff.ts'
 import type { Circuits } from './circuit.ts'
 import { formatDuration } from './duration.ts'
 import { PublishError, toError } from './errors.ts'
-import { orderingKey, type OutboxEvent } from './events.ts'
+import { laneKey, orderingKey, type OutboxEvent } from './events.ts'
+import { groupBy } from './group-by.ts'
 import type { LeasedEvent, Leases } from './leases.ts'
 import type { Path } from './lifecycle.ts'
 import type { ResolvedOptions } from './options.ts'
 import type { Publisher, PublishFailure, PublishResult } from './publishers/publisher.ts'
+import { raceTimeout } from './race-timeout.ts'
 import type { Outcome, Settler } from './settle.ts'
+
+/** Delivery as both paths see it: the way on, and the way out for what cannot take it. */
+export interface NextStep {
+  readonly deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>
+  /** Frees rows for the fallback at once. */
+  readonly giveBack: (leased: readonly LeasedEvent[]) => Promise<void>
+}
 
 export interface Delivered {
   /** Neither published nor dead: whatever follows one of these in its aggregate has to wait. */
@@ -48,13 +57,7 @@ export class Delivery {
   /** Sends what may be sent. Never rejects. */
   async deliver(batch: readonly LeasedEvent[], path: Path): Promise<Delivered> {
     if (!this.#publisher.perAggregate) return await this.#deliverTogether(batch, path)
-    const lanes = new Map<string, LeasedEvent[]>()
-    for (const leased of batch) {
-      const key = orderingKey(leased.event)
-      const lane = lanes.get(key)
-      if (lane) lane.push(leased)
-      else lanes.set(key, [leased])
-    }
+    const lanes = groupBy(batch, ({ event }) => orderingKey(event))
     const parts = await Promise.all(
       [...lanes.values()].map((lane) => this.#deliverTogether(lane, path)),
     )
@@ -83,7 +86,7 @@ export class Delivery {
     const heldKeys = new Set<string>()
     for (const leased of batch) {
       const { topic } = leased.event
-      const key = this.#options.inOrder ? orderingKey(leased.event) : leased.event.id
+      const key = laneKey(leased.event, this.#options.inOrder)
       const passes =
         !heldKeys.has(key) && this.#leases.isFresh(leased) && this.#circuits.admit(topic)
       if (passes) admitted.push(leased)
@@ -176,10 +179,10 @@ export class Delivery {
       case 'transient':
         return { kind: 'failed', error, counts: false, retryInMs: 0 } as const
       case 'permanent':
-        return { kind: 'dead', error, counts: true } as const
+        return { kind: 'dead', error } as const
       case 'rejected': {
         const attempt = attempts + 1
-        if (attempt >= maxAttempts) return { kind: 'dead', error, counts: true } as const
+        if (attempt >= maxAttempts) return { kind: 'dead', error } as const
         const retryInMs = backoffMs(attempt, this.#options)
         return { kind: 'failed', error, counts: true, retryInMs } as const
       }
@@ -209,17 +212,4 @@ function isResult(result: PublishResult | null | undefined): boolean {
 
 function topicsOf(batch: readonly LeasedEvent[]): Set<string> {
   return new Set(batch.map(({ event }) => event.topic))
-}
-
-async function raceTimeout<T>(promise: Promise<T>, ms: number): Promise<T | 'late'> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<'late'>((resolve) => {
-    // Not to be waited for by a process that has nothing else to do.
-    timer = setTimeout(() => resolve('late'), ms).unref()
-  })
-  try {
-    return await Promise.race([promise, timeout])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -127,6 +127,11 @@ export function orderingKey(event: EventRef): string {
   return JSON.stringify([event.aggregateType, event.aggregateId])
 }
 
+/** What has to leave one after another: an aggregate, or with order given up each event for itself. */
+export function laneKey(event: EventRef, inOrder: boolean): string {
+  return inOrder ? orderingKey(event) : event.id
+}
+
 export function refOf({ id, type, aggregateType, aggregateId, topic }: EventRef): EventRef {
   return { id, type, aggregateType, aggregateId, topic }
 }

@@ -4,8 +4,8 @@
 // cannot be sent now, or not in order, is given back to the fallback.
 import { performance } from 'node:perf_hooks'
 import type { Circuits } from './circuit.ts'
-import type { Delivered } from './delivery.ts'
-import { type EventRef, orderingKey } from './events.ts'
+import type { NextStep } from './delivery.ts'
+import { type EventRef, laneKey } from './events.ts'
 import type { LeasedEvent, Leases } from './leases.ts'
 import type { ResolvedOptions } from './options.ts'
 import type { SavedEvent } from './store/store.ts'
@@ -24,14 +24,6 @@ export interface BirthLease {
   readonly committedAt: number
 }
 
-/** The next step, and the way out for what cannot take it. */
-export interface FastPathNext {
-  readonly perAggregate: boolean
-  readonly deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>
-  /** Frees rows for the fallback at once. */
-  readonly giveBack: (leased: readonly LeasedEvent[]) => Promise<void>
-}
-
 interface Lane {
   readonly key: string
   waiting: LeasedEvent[]
@@ -45,7 +37,7 @@ export class FastPath {
   readonly #options: ResolvedOptions
   readonly #circuits: Circuits
   readonly #leases: Leases
-  readonly #next: FastPathNext
+  readonly #next: NextStep
   readonly #shape: { readonly batches: number; readonly lanes: number }
   readonly #lanes = new Map<string, Lane>()
   readonly #ready = new Set<Lane>()
@@ -54,12 +46,18 @@ export class FastPath {
   #open = false
   #onIdle: (() => void)[] = []
 
-  constructor(options: ResolvedOptions, circuits: Circuits, leases: Leases, next: FastPathNext) {
+  constructor(
+    options: ResolvedOptions,
+    circuits: Circuits,
+    leases: Leases,
+    perAggregate: boolean,
+    next: NextStep,
+  ) {
     this.#options = options
     this.#circuits = circuits
     this.#leases = leases
     this.#next = next
-    this.#shape = next.perAggregate ? PER_AGGREGATE : TOGETHER
+    this.#shape = perAggregate ? PER_AGGREGATE : TOGETHER
   }
 
   open(): void {
@@ -82,7 +80,7 @@ export class FastPath {
     const left: LeasedEvent[] = []
     const leftKeys = new Set<string>()
     for (const { after, ...event } of events) {
-      const key = this.#options.inOrder ? orderingKey(event) : event.id
+      const key = laneKey(event, this.#options.inOrder)
       const lane = this.#lanes.get(key) ?? newLane(key)
       const inOrder = after === null || after <= lane.coveredSeq || !this.#options.inOrder
       const leased: LeasedEvent = { event, ...lease }

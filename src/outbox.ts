@@ -2,7 +2,6 @@
 // from emit to its record; each step gets the next one handed in.
 import { AsyncResource } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import { Circuits } from './circuit.ts'
 import { Delivery } from './delivery.ts'
 import { toError } from './errors.ts'
@@ -15,6 +14,7 @@ import type { Emit } from './open-unit.ts'
 import { type OutboxOptions, type ResolvedOptions, resolveOptions } from './options.ts'
 import { Poller } from './poller.ts'
 import type { Publisher } from './publishers/publisher.ts'
+import { raceTimeout } from './race-timeout.ts'
 import { Settler } from './settle.ts'
 import type { DrizzleDatabase, Executor, TransactionOf } from './store/database.ts'
 import { postgresStore } from './store/postgres.ts'
@@ -23,6 +23,9 @@ import { type UnitOfWorkOptions, UnitsOfWork } from './unit-of-work.ts'
 
 /** For saying good-bye, after everything has been sent or given up. */
 const CLOSE_TIMEOUT_MS = 2_000
+
+/** Whoever awaits stop() gets its answer, even with nothing else left to do. */
+const KEEP_ALIVE = { keepAlive: true }
 
 /** Options are checked here: what cannot work throws OutboxOptionsError before anything runs. */
 export function createOutbox<TDb extends DrizzleDatabase>(
@@ -55,13 +58,12 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     const lifecycle = new Lifecycle(options.logger)
     const store = postgresStore(db, options.table)
     const leases = new Leases(store, options.thresholdMs)
-    const circuits = new Circuits(lifecycle, options.logger, () => this.#pollLoop.wake())
     const wakePoller = () => this.#pollLoop.wake()
+    const circuits = new Circuits(lifecycle, options.logger, wakePoller)
 
     const settler = new Settler(store, leases, lifecycle, options.logger, wakePoller)
     const delivery = new Delivery(publisher, options, circuits, leases, settler)
-    const fastPath = new FastPath(options, circuits, leases, {
-      perAggregate: publisher.perAggregate ?? false,
+    const fastPath = new FastPath(options, circuits, leases, publisher.perAggregate ?? false, {
       deliver: async (batch) => {
         const delivered = await delivery.deliver(batch, 'immediate')
         if (delivered.unsent.size > 0) void delivered.recorded.then(wakePoller)
@@ -69,9 +71,10 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
       },
       giveBack: (leased) => delivery.giveBack(leased, 'immediate').then(wakePoller),
     })
-    const poller = new Poller(store, options, circuits, leases, settler, lifecycle, (batch) =>
-      delivery.deliver(batch, 'fallback'),
-    )
+    const poller = new Poller(store, options, circuits, leases, settler, lifecycle, {
+      deliver: (batch) => delivery.deliver(batch, 'fallback'),
+      giveBack: (leased) => delivery.giveBack(leased, 'fallback'),
+    })
     const units = new UnitsOfWork({
       db,
       store,
@@ -207,16 +210,16 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     const { stopTimeoutMs, logger } = this.#options
     const sent = Promise.all([this.#pollLoop.stop(), this.#fastPath.idle()])
     const drained = sent.then(() => this.#delivery.idle()).then(() => this.#settler.idle())
-    if (!(await endsWithin(stopTimeoutMs, drained))) {
+    if ((await raceTimeout(drained, stopTimeoutMs, KEEP_ALIVE)) === 'late') {
       logger.warn({}, 'stopTimeout passed with sends under way; other instances take what is left')
-      await endsWithin(CLOSE_TIMEOUT_MS, this.#fastPath.release())
+      await raceTimeout(this.#fastPath.release(), CLOSE_TIMEOUT_MS, KEEP_ALIVE)
     }
     // From here on an outcome that cannot be recorded is left to the fallback, and nothing is waited for
     // that could hang: neither a renewal on a dead connection nor a client that says good-bye.
     this.#settler.setPatience(false)
     this.#circuits.stop()
     const closed = Promise.all([this.#renewLoop.stop(), this.#disconnect()])
-    await endsWithin(CLOSE_TIMEOUT_MS, closed)
+    await raceTimeout(closed, CLOSE_TIMEOUT_MS, KEEP_ALIVE)
     logger.info({ publisher: this.#publisher.name }, 'outbox stopped')
   }
 
@@ -258,13 +261,4 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     )
     this.#lifecycle.tell('error', { step, error })
   }
-}
-
-/** Whether the work ended in time. */
-async function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
-  const timer = new AbortController()
-  const overdue = delay(ms, false, { signal: timer.signal }).catch(() => false)
-  const ended = await Promise.race([work.then(() => true), overdue])
-  timer.abort()
-  return ended
 }

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import type { Circuits } from './circuit.ts'
-import type { Delivered } from './delivery.ts'
+import type { NextStep } from './delivery.ts'
 import { refOf } from './events.ts'
 import type { LeasedEvent, Leases } from './leases.ts'
 import type { Lifecycle } from './lifecycle.ts'
@@ -16,18 +16,18 @@ export class Poller {
   readonly #options: ResolvedOptions
   readonly #circuits: Circuits
   readonly #leases: Leases
-  readonly #settler: Settler
+  readonly #settler: Pick<Settler, 'isBehind'>
   readonly #lifecycle: Lifecycle
-  readonly #deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>
+  readonly #next: NextStep
 
   constructor(
     store: Pick<Store<never>, 'claim'>,
     options: ResolvedOptions,
     circuits: Circuits,
     leases: Leases,
-    settler: Settler,
+    settler: Pick<Settler, 'isBehind'>,
     lifecycle: Lifecycle,
-    deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>,
+    next: NextStep,
   ) {
     this.#store = store
     this.#options = options
@@ -35,7 +35,7 @@ export class Poller {
     this.#leases = leases
     this.#settler = settler
     this.#lifecycle = lifecycle
-    this.#deliver = deliver
+    this.#next = next
   }
 
   /** One claim and its delivery, recorded. Answers how many events were claimed. */
@@ -49,7 +49,7 @@ export class Poller {
       return 0
     }
     this.#lifecycle.tell('batch:claimed', { events: batch.map(({ event }) => refOf(event)) })
-    const { recorded } = await this.#deliver(batch)
+    const { recorded } = await this.#next.deliver(batch)
     await recorded
     return batch.length
   }
@@ -61,9 +61,7 @@ export class Poller {
       { claimed: batch.length, thresholdMs },
       'a claim took longer than half the threshold',
     )
-    await this.#settler.record(
-      batch.map((leased) => ({ leased, path: 'fallback', kind: 'untried' }) as const),
-    )
+    await this.#next.giveBack(batch)
   }
 
   async #claim(limit: number): Promise<LeasedEvent[]> {

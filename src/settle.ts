@@ -24,7 +24,8 @@ export type Outcome = { readonly leased: LeasedEvent; readonly path: Path } & (
       readonly counts: boolean
       readonly retryInMs: number
     }
-  | { readonly kind: 'dead'; readonly error: Error; readonly counts: boolean }
+  /** Its last attempt is counted too. */
+  | { readonly kind: 'dead'; readonly error: Error }
   /** Claimed but not tried: given back as it was. */
   | { readonly kind: 'untried' }
 )
@@ -163,7 +164,7 @@ export class Settler {
       }
       this.#lifecycle.tell('event:failed', { event: ref, path, error, attempts, retryInMs })
     } else if (outcome.kind === 'dead') {
-      const attempts = event.attempts + Number(outcome.counts)
+      const attempts = event.attempts + 1
       this.#logger.error(
         { event: ref, err: outcome.error, attempts },
         'dead letter: needs a person',
@@ -182,8 +183,8 @@ function toFailureRecord(outcome: Outcome): FailureRecord {
       return { ...record, counts, delayMs: retryInMs, error: describeError(error) }
     }
     case 'dead': {
-      const { counts, error } = outcome
-      return { ...record, status: 'dead_letter', counts, error: describeError(error) }
+      const error = describeError(outcome.error)
+      return { ...record, status: 'dead_letter', counts: true, error }
     }
     default:
       return { ...record, error: null }

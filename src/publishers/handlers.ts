@@ -4,6 +4,7 @@ import { performance } from 'node:perf_hooks'
 import { type Duration, formatDuration } from '../duration.ts'
 import { OutboxOptionsError, PublishError } from '../errors.ts'
 import { orderingKey, type OutboxEvent } from '../events.ts'
+import { groupBy } from '../group-by.ts'
 import { rejectUnknown, requireDuration } from '../validate.ts'
 import type { Publisher, PublishResult } from './publisher.ts'
 
@@ -62,7 +63,7 @@ export function handlersPublisher(options: HandlersPublisherOptions): Publisher 
         if (!result.ok) return
       }
     }
-    await Promise.all(lanesOf(events).map(handleLane))
+    await Promise.all([...groupBy(events, orderingKey).values()].map(handleLane))
     return events.map((event) => results.get(event) ?? HELD)
   }
 
@@ -80,17 +81,6 @@ const HELD: PublishResult = {
   ok: false,
   kind: 'held',
   error: new PublishError('PUBLISH_FAILED', 'waits for an earlier event of its aggregate'),
-}
-
-function lanesOf(events: readonly OutboxEvent[]): OutboxEvent[][] {
-  const lanes = new Map<string, OutboxEvent[]>()
-  for (const event of events) {
-    const key = orderingKey(event)
-    const lane = lanes.get(key)
-    if (lane) lane.push(event)
-    else lanes.set(key, [event])
-  }
-  return [...lanes.values()]
 }
 
 async function runWithin(ms: number, event: OutboxEvent, handler: Handler): Promise<void> {

@@ -3,6 +3,7 @@
 import { createRequire } from 'node:module'
 import type kafkajs from 'kafkajs'
 import type { Message, PartitionerArgs, PartitionMetadata } from 'kafkajs'
+import { groupBy } from '../group-by.ts'
 
 interface Addressed {
   readonly event: { readonly topic: string }
@@ -39,19 +40,14 @@ export class KafkaPartitions {
 
   /** Groups by partition, and tells kafkajs so. */
   divide<T extends Addressed>(batch: readonly T[]): T[][] {
-    const groups = new Map<number, T[]>()
-    for (const one of batch) {
-      const { topic } = one.event
-      const partitionMetadata = this.#metadata.get(topic)
-      // Its first event failed before kafkajs had learnt anything: then there is nothing to keep apart.
-      const partition = partitionMetadata
-        ? this.#choose({ topic, partitionMetadata, message: one.message })
-        : -1
-      if (partitionMetadata) one.message.partition = partition
-      const group = groups.get(partition)
-      if (group) group.push(one)
-      else groups.set(partition, [one])
-    }
-    return [...groups.values()]
+    return [...groupBy(batch, (one) => this.#address(one)).values()]
+  }
+
+  #address({ event: { topic }, message }: Addressed): number {
+    const partitionMetadata = this.#metadata.get(topic)
+    // Its first event failed before kafkajs had learnt anything: then there is nothing to keep apart.
+    if (!partitionMetadata) return -1
+    message.partition = this.#choose({ topic, partitionMetadata, message })
+    return message.partition
   }
 }

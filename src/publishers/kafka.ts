@@ -9,6 +9,7 @@ import type { Kafka, Message, Producer } from 'kafkajs'
 import type { Duration } from '../duration.ts'
 import { OutboxOptionsError, toError } from '../errors.ts'
 import { messageHeaders, orderingKey, type OutboxEvent } from '../events.ts'
+import { groupBy } from '../group-by.ts'
 import { rejectUnknown, requireCount, requireDuration, requireMethods } from '../validate.ts'
 import { matchAcks } from './kafka-acks.ts'
 import { classifyKafkaError, isAboutTopic, refuseTopic, TOOK_TOO_LONG } from './kafka-errors.ts'
@@ -89,7 +90,8 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
         if (failure) settle(outgoing, failure)
         return !failure
       })
-      await Promise.all(byTopic(free).map((ofTopic) => sendTopic(ofTopic, closesAt, settle)))
+      const topics = [...groupBy(free, ({ event }) => event.topic).values()]
+      await Promise.all(topics.map((ofTopic) => sendTopic(ofTopic, closesAt, settle)))
     }
     return batch.map((outgoing) => results.get(outgoing)!)
   }
@@ -196,16 +198,6 @@ function roundsOf(batch: readonly Outgoing[]): Outgoing[][] {
     ;(rounds[round] ??= []).push(outgoing)
   }
   return rounds
-}
-
-function byTopic(batch: readonly Outgoing[]): Outgoing[][] {
-  const topics = new Map<string, Outgoing[]>()
-  for (const outgoing of batch) {
-    const group = topics.get(outgoing.event.topic)
-    if (group) group.push(outgoing)
-    else topics.set(outgoing.event.topic, [outgoing])
-  }
-  return [...topics.values()]
 }
 
 function chunksOf(lane: readonly Outgoing[], maxBytes: number): Outgoing[][] {

@@ -28,8 +28,7 @@ function setUp() {
   const leases = new Leases({ renew: async () => new Set() }, options.thresholdMs)
   const sent: number[][] = []
   const left: number[] = []
-  const fastPath = new FastPath(options, circuits, leases, {
-    perAggregate: false,
+  const fastPath = new FastPath(options, circuits, leases, false, {
     deliver: async (batch) => {
       sent.push(batch.map(({ event }) => event.seq))
       leases.drop(batch)

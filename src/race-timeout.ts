@@ -1,0 +1,23 @@
+// Waiting for something, but not for ever.
+
+export interface RaceOptions {
+  /** Whether a process that has nothing else to do waits too. @default false */
+  readonly keepAlive?: boolean
+}
+
+export async function raceTimeout<T>(
+  promise: Promise<T>,
+  ms: number,
+  { keepAlive = false }: RaceOptions = {},
+): Promise<T | 'late'> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), ms)
+    if (!keepAlive) timer.unref()
+  })
+  try {
+    return await Promise.race([promise, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}
