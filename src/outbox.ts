@@ -1,5 +1,6 @@
 // createOutbox() wires the path. Read the constructor from top to bottom and you have followed an event
-// from emit to its record; each step gets the next one handed in.
+// from emit to its record; each step gets the next one handed in. As the one file that names every part it
+// is longer than the others.
 import { AsyncResource } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
 import { Circuits } from './circuit.ts'
@@ -16,6 +17,7 @@ import { Poller } from './poller.ts'
 import type { Publisher } from './publishers/publisher.ts'
 import { raceTimeout } from './race-timeout.ts'
 import { Settler } from './settle.ts'
+import { stopOnSignals } from './signals.ts'
 import type { DrizzleDatabase, Executor, TransactionOf } from './store/database.ts'
 import { postgresStore } from './store/postgres.ts'
 import type { SavedEvent, Store } from './store/store.ts'
@@ -164,16 +166,7 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
    * unless somebody else listens for it. Answers a function that takes this back.
    */
   stopOnSignals(signals: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT']): () => void {
-    const onSignal = async (signal: NodeJS.Signals): Promise<void> => {
-      forget()
-      await this.stop()
-      if (process.listenerCount(signal) === 0) process.kill(process.pid, signal)
-    }
-    const forget = () => {
-      for (const signal of signals) process.off(signal, onSignal)
-    }
-    for (const signal of signals) process.on(signal, onSignal)
-    return forget
+    return stopOnSignals(signals, () => this.stop())
   }
 
   /**

@@ -5,6 +5,7 @@ import pg from 'pg'
 import { expect, inject, it } from 'vitest'
 import { createOutbox } from '../../src/index.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
+import { connect } from '../support/database.ts'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
@@ -13,11 +14,16 @@ import { nextEvent, waitUntil } from '../support/wait-until.ts'
 
 const fixture = useFixture()
 
-it('records what was acknowledged during an outage longer than the threshold, and sends nothing twice', async () => {
+async function proxyDatabase() {
   const proxy = await startProxy({ port: Number(new URL(inject('databaseUrl')).port) })
   const url = new URL(fixture.url)
   url.port = String(proxy.port)
-  const pool = new pg.Pool({ connectionString: url.href, max: 3 })
+  return { proxy, url: url.href }
+}
+
+it('records what was acknowledged during an outage longer than the threshold, and sends nothing twice', async () => {
+  const { proxy, url } = await proxyDatabase()
+  const pool = new pg.Pool({ connectionString: url, max: 3 })
   pool.on('error', () => {})
   const release = defer()
   const handled: string[] = []
@@ -57,4 +63,42 @@ it('records what was acknowledged during an outage longer than the threshold, an
   await pool.end()
   await proxy.stop()
   expect(handled).toHaveLength(20)
+})
+
+it('records what was published, and what failed, when the database is back', async () => {
+  const { proxy, url } = await proxyDatabase()
+  const proxied = connect(url, { backoff: () => 0 })
+  const [started, release] = [defer(), defer()]
+  const handled: string[] = []
+  const handle = async ({ type }: { type: string }) => {
+    handled.push(type)
+    if (handled.length === 2) started.resolve()
+    await release.promise
+    if (type === 'Bad') throw new Error('no')
+  }
+  const outbox = fixture.handling(
+    { Good: handle, Bad: handle },
+    { db: proxied.db, threshold: '5m', maxAttempts: 1 },
+  )
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => {
+    emit([newEvent({ type: 'Good' }), newEvent({ type: 'Bad' })])
+  })
+  await started.promise
+  await proxy.refuse()
+  const failed = nextEvent(outbox.events, 'error', ({ step }) => step === 'settle')
+  const recorded = Promise.all([
+    nextEvent(outbox.events, 'event:published'),
+    nextEvent(outbox.events, 'event:dead'),
+  ])
+  release.resolve()
+  await failed
+  expect((await fixture.rows()).map((row) => row.status)).toEqual(['pending', 'pending'])
+  await proxy.accept()
+  await recorded
+  expect((await fixture.rows()).map((row) => row.status)).toEqual(['published', 'dead_letter'])
+  expect(handled).toHaveLength(2)
+  await outbox.stop()
+  await proxied.close()
+  await proxy.stop()
 })

@@ -2,26 +2,13 @@
 // poller would take whatever is free, and tells how much that was.
 import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
-import type { Handler } from '../../src/publishers/handlers.ts'
+import { blockedHandler } from '../support/blocked-handler.ts'
 import { defer } from '../support/deferred.ts'
 import { useFixture, WATCHABLE } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
 import { nextEvent, waitUntil } from '../support/wait-until.ts'
 
 const fixture = useFixture()
-
-/** A handler that starts, says so, and ends when it is told to. */
-function blockedHandler() {
-  const started = defer<string>()
-  const release = defer()
-  const handled: string[] = []
-  const handler: Handler = async (event) => {
-    started.resolve(event.id)
-    await release.promise
-    handled.push(event.id)
-  }
-  return { handler, started: started.promise, release: release.resolve, handled }
-}
 
 const birthLeaseIsOver = () =>
   waitUntil(async () => (await fixture.rows()).every((row) => row.born_lease_over), {

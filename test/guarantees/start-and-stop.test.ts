@@ -2,6 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, it } from 'vitest'
 import { silentLogger } from '../../src/logger.ts'
+import { blockedHandler } from '../support/blocked-handler.ts'
 import { runProcess } from '../support/child-process.ts'
 import { connect } from '../support/database.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
@@ -18,18 +19,13 @@ function countingHandler() {
 }
 
 it('finishes and records what is under way before stop() resolves', async () => {
-  const [started, release] = [defer(), defer()]
-  const outbox = fixture.handling({
-    OrderCompleted: async () => {
-      started.resolve()
-      await release.promise
-    },
-  })
+  const { handler, started, release } = blockedHandler()
+  const outbox = fixture.handling({ OrderCompleted: handler })
   await outbox.start()
   await outbox.withOutbox(async (_, emit) => emit(newEvent()))
-  await started.promise
+  await started
   const stopped = outbox.stop()
-  release.resolve()
+  release()
   await stopped
   expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
 })
@@ -47,65 +43,41 @@ it.each([
   ['the immediate path', { immediate: true, poller: false }],
   ['the fallback', { immediate: false, poller: true }],
 ])('does not end stop() before a send of %s has', async (_, paths) => {
-  const [started, release] = [defer(), defer()]
-  const outbox = fixture.handling(
-    {
-      OrderCompleted: async () => {
-        started.resolve()
-        await release.promise
-      },
-    },
-    { ...paths, threshold: '1m' },
-  )
+  const { handler, started, release } = blockedHandler()
+  const outbox = fixture.handling({ OrderCompleted: handler }, { ...paths, threshold: '1m' })
   await outbox.start()
   await outbox.withOutbox(async (__, emit) => emit(newEvent()))
-  await started.promise
+  await started
   const { stopped, hasEnded } = stopping(outbox)
   expect(await fixture.rows()).toMatchObject([{ status: 'pending' }])
   expect(hasEnded()).toBe(false)
-  release.resolve()
+  release()
   await stopped
   expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
 })
 
 it('still sends what was committed right before stop()', async () => {
-  const [started, release] = [defer(), defer()]
-  const outbox = fixture.handling(
-    {
-      OrderCompleted: async () => {
-        started.resolve()
-        await release.promise
-      },
-    },
-    { threshold: '1m' },
-  )
+  const { handler, started, release } = blockedHandler()
+  const outbox = fixture.handling({ OrderCompleted: handler }, { threshold: '1m' })
   await outbox.start()
   await outbox.withOutbox(async (_, emit) => emit(newEvent()))
   const { stopped, hasEnded } = stopping(outbox)
-  await started.promise
+  await started
   expect(hasEnded()).toBe(false)
-  release.resolve()
+  release()
   await stopped
   expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
 })
 
 it('does not end stop() before the outcome is recorded', async () => {
-  const [started, release] = [defer(), defer()]
-  const outbox = fixture.handling(
-    {
-      OrderCompleted: async () => {
-        started.resolve()
-        await release.promise
-      },
-    },
-    { threshold: '1m' },
-  )
+  const { handler, started, release } = blockedHandler()
+  const outbox = fixture.handling({ OrderCompleted: handler }, { threshold: '1m' })
   await outbox.start()
   await outbox.withOutbox(async (_, emit) => emit(newEvent()))
-  await started.promise
+  await started
   const ending = await fixture.sql.begin(async (tx) => {
     await tx`select 1 from outbox for update`
-    release.resolve()
+    release()
     const { stopped, hasEnded } = stopping(outbox)
     await waitUntil(
       async () => {
@@ -162,19 +134,14 @@ it('can be started again after a start that failed', async () => {
 })
 
 it('ends stop() after stopTimeout and leaves the row to the fallback', async () => {
-  const [started, never] = [defer(), defer()]
+  const { handler, started } = blockedHandler()
   const outbox = fixture.handling(
-    {
-      OrderCompleted: async () => {
-        started.resolve()
-        await never.promise
-      },
-    },
+    { OrderCompleted: handler },
     { ...WATCHABLE, stopTimeout: '50ms' },
   )
   await outbox.start()
   await outbox.withOutbox(async (_, emit) => emit(newEvent()))
-  await started.promise
+  await started
   await outbox.stop()
   expect(await fixture.rows()).toMatchObject([{ status: 'pending', attempts: 0 }])
   const { handlers, handled } = countingHandler()
@@ -287,16 +254,11 @@ it('only saves with enabled: false', async () => {
 })
 
 it('ends stop() although the database is gone and outcomes wait to be recorded', async () => {
-  const [started, release] = [defer(), defer()]
+  const { handler, started, release } = blockedHandler()
   const warnings: string[] = []
   const connection = connect(fixture.url)
   const outbox = fixture.handling(
-    {
-      OrderCompleted: async () => {
-        started.resolve()
-        await release.promise
-      },
-    },
+    { OrderCompleted: handler },
     {
       db: connection.db,
       stopTimeout: '100ms',
@@ -305,10 +267,10 @@ it('ends stop() although the database is gone and outcomes wait to be recorded',
   )
   await outbox.start()
   await outbox.withOutbox(async (_, emit) => emit(newEvent()))
-  await started.promise
+  await started
   const failing = nextEvent(outbox.events, 'error', ({ step }) => step === 'settle')
   await connection.close()
-  release.resolve()
+  release()
   await failing
   await outbox.stop()
   expect(warnings).toEqual([expect.stringMatching(/stopTimeout passed/)])
