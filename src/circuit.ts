@@ -3,9 +3,17 @@
 // State lives in memory only; a restarted process finds out for itself with its first send.
 import type { Lifecycle } from './lifecycle.ts'
 import type { Logger } from './logger.ts'
+import { Trouble } from './trouble.ts'
 
 const FIRST_PROBE_MS = 500
 const LAST_PROBE_MS = 2_000
+
+const TEXTS = {
+  level: 'warn',
+  begins: 'destination out of reach, circuit opened',
+  goesOn: 'destination still out of reach',
+  over: 'destination is back, circuit closed',
+} as const
 
 /** null: the broker itself. */
 export type Destination = string | null
@@ -15,6 +23,7 @@ interface OpenCircuit {
   delayMs: number
   timer: NodeJS.Timeout
   error: Error
+  readonly trouble: Trouble
 }
 
 export class Circuits {
@@ -50,22 +59,20 @@ export class Circuits {
     return this.#passable(null) ? 1 : 0
   }
 
+  /** Every destination that is out of reach now. */
+  unreachable(): Destination[] {
+    return [...this.#open.keys()]
+  }
+
   /** Topics whose events are better left in the table for now. */
   unreachableTopics(): string[] {
-    return [...this.#open.keys()].filter(
+    return this.unreachable().filter(
       (topic): topic is string => topic !== null && !this.#passable(topic),
     )
   }
 
   failed(destination: Destination, error: Error): void {
-    const known = this.#open.get(destination)
-    if (known?.state === 'open') return
-    this.#reopen(destination, error)
-    if (known) return
-    this.#logger.warn(
-      { err: error, topic: destination },
-      'destination out of reach, circuit opened',
-    )
+    if (this.#open.get(destination)?.state !== 'open') this.#reopen(destination, error)
   }
 
   succeeded(topic: string): void {
@@ -96,7 +103,9 @@ export class Circuits {
     if (before) clearTimeout(before.timer)
     const delayMs = before ? Math.min(before.delayMs * 2, LAST_PROBE_MS) : FIRST_PROBE_MS
     const timer = setTimeout(() => this.#offerProbe(destination), delayMs).unref()
-    this.#open.set(destination, { state: 'open', delayMs, timer, error })
+    const trouble = before?.trouble ?? new Trouble(this.#logger, TEXTS)
+    this.#open.set(destination, { state: 'open', delayMs, timer, error, trouble })
+    trouble.happened({ err: error, topic: destination })
     this.#lifecycle.tell('circuit:open', { topic: destination, error })
   }
 
@@ -113,7 +122,7 @@ export class Circuits {
     if (!circuit) return
     clearTimeout(circuit.timer)
     this.#open.delete(destination)
-    this.#logger.info({ topic: destination }, 'destination is back, circuit closed')
+    circuit.trouble.isOver({ topic: destination })
     this.#lifecycle.tell('circuit:closed', { topic: destination, error: null })
     this.#onChance()
   }

@@ -22,7 +22,7 @@ export interface NextStep {
 }
 
 export interface Delivered {
-  /** Neither published nor dead: whatever follows one of these in its aggregate has to wait. */
+  /** What may not be overtaken: whatever follows one of these in its aggregate has to wait. */
   readonly unsent: ReadonlySet<LeasedEvent>
   /** Resolves when the outcomes are in the database. */
   readonly recorded: Promise<unknown>
@@ -74,9 +74,13 @@ export class Delivery {
       return { unsent: new Set(batch), recorded: this.giveBack(turnedAway, path) }
     }
     const outcomes = this.#classify(admitted, results, path)
-    const unsent = outcomes.filter(({ kind }) => kind === 'failed' || kind === 'untried')
+    const unsent = outcomes.filter(({ kind }) => this.#holdsOthers(kind))
     const recorded = Promise.all([this.#settler.record(outcomes), this.giveBack(turnedAway, path)])
     return { unsent: new Set([...turnedAway, ...unsent.map(({ leased }) => leased)]), recorded }
+  }
+
+  #holdsOthers(kind: Outcome['kind']): boolean {
+    return kind === 'dead' ? this.#options.deadLettersHold : kind !== 'published'
   }
 
   // Rule 4 and the circuits. Once an event is turned away, those after it in its aggregate are too.
@@ -131,7 +135,7 @@ export class Delivery {
   async #publish(events: readonly OutboxEvent[]): Promise<readonly PublishResult[]> {
     let error: Error
     try {
-      const results = await this.#publisher.publish(events)
+      const results = await this.#publisher.publish(events, this.#options)
       if (results.length === events.length && results.every(isResult)) return results
       error = new PublishError(
         'PUBLISH_FAILED',
@@ -159,16 +163,20 @@ export class Delivery {
   }
 
   // Even a refusal shows that the destination answers. A topic with one transient failure is in trouble,
-  // whatever its other events say.
+  // whatever its other events say; but while another topic answers, the broker as a whole is not.
   #informCircuits(batch: readonly LeasedEvent[], results: readonly PublishResult[]): void {
     const topics = topicsOf(batch)
     const answering = new Set(topics)
+    const failures: { topic: string; failure: PublishFailure }[] = []
     for (const [n, result] of results.entries()) {
       if (result.ok || result.kind === 'permanent' || result.kind === 'rejected') continue
       const { topic } = batch[n]!.event
       answering.delete(topic)
-      if (result.kind !== 'transient') continue
-      this.#circuits.failed(result.scope === 'topic' ? topic : null, result.error)
+      if (result.kind === 'transient') failures.push({ topic, failure: result })
+    }
+    for (const { topic, failure } of failures) {
+      const topicAlone = failure.scope === 'topic' || answering.size > 0
+      this.#circuits.failed(topicAlone ? topic : null, failure.error)
     }
     for (const topic of answering) this.#circuits.succeeded(topic)
     this.#circuits.endProbes(topics)

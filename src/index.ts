@@ -2,16 +2,21 @@
 export { createOutbox, type Outbox } from './outbox.ts'
 export { DEFAULTS, type OutboxOptions } from './options.ts'
 export type { Duration } from './duration.ts'
+export type { Schedule } from './schedule.ts'
 export type { Logger } from './logger.ts'
 export type { EventRef, NewEvent, OutboxEvent } from './events.ts'
 export type { DrizzleDatabase, TransactionOf } from './store/database.ts'
 export type { Emit } from './open-unit.ts'
 export type { UnitOfWorkOptions } from './unit-of-work.ts'
+export type { DeadLetterListing, DeadLetters, DeadLetterSelection } from './dead-letters.ts'
+export type { HealthFlag, HealthLimits, OutboxHealth, OutboxStats } from './health.ts'
+export type { Count, DeadLetter, DeadLetterFilter, Latency, TableStats } from './store/store.ts'
 export type {
   FailureKind,
   Publisher,
   PublishFailure,
   PublishResult,
+  PublishRules,
   PublishSuccess,
 } from './publishers/publisher.ts'
 export type {

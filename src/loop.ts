@@ -1,12 +1,17 @@
 // start / wake / stop around one run. The run itself is called directly by tests.
+import { restMs } from './backoff.ts'
 import { toError } from './errors.ts'
 
+const FIRST_LOOK_MS = 50
+
 export interface LoopOptions {
-  readonly intervalMs: number
+  /** The pause between two runs. A function is asked each time. */
+  readonly intervalMs: number | (() => number)
   /** Answers whether there is more to do at once. */
   readonly run: () => Promise<boolean>
-  /** A failed run ends its cycle; the next one comes after the interval. */
+  /** A failed run ends its cycle; the next one comes after a rest that grows while it fails. */
   readonly onError: (error: Error) => void
+  readonly onRecovered?: () => void
 }
 
 export class Loop {
@@ -15,15 +20,19 @@ export class Loop {
   #timer: NodeJS.Timeout | null = null
   #started = false
   #wakeAgain = false
+  #failures = 0
+  #nextLookMs: number | null = null
 
   constructor(options: LoopOptions) {
     this.#options = options
   }
 
-  start(): void {
+  /** The first run comes at once, or after the first pause. */
+  start({ atOnce = true } = {}): void {
     if (this.#started) return
     this.#started = true
-    this.wake()
+    if (atOnce) this.wake()
+    else this.#schedule()
   }
 
   /** Runs now; if a run is under way, once more after it. */
@@ -43,6 +52,15 @@ export class Loop {
       })
   }
 
+  /**
+   * For work that will be possible any moment, which nobody tells: runs now, and again after growing
+   * pauses until they are as long as the interval.
+   */
+  watch(): void {
+    this.#nextLookMs = FIRST_LOOK_MS
+    this.wake()
+  }
+
   /** No run begins after this; resolves when the one under way has ended. */
   async stop(): Promise<void> {
     this.#started = false
@@ -56,7 +74,10 @@ export class Loop {
         this.#wakeAgain = false
         while (this.#started && (await this.#options.run()));
       } while (this.#started && this.#wakeAgain)
+      if (this.#failures > 0) this.#options.onRecovered?.()
+      this.#failures = 0
     } catch (error) {
+      this.#failures += 1
       this.#options.onError(toError(error))
     }
   }
@@ -64,6 +85,19 @@ export class Loop {
   #schedule(): void {
     if (!this.#started) return
     if (this.#wakeAgain) this.wake()
-    else this.#timer = setTimeout(() => this.wake(), this.#options.intervalMs)
+    else this.#timer = setTimeout(() => this.wake(), this.#pauseMs())
+  }
+
+  #pauseMs(): number {
+    if (this.#failures > 0) return restMs(this.#failures)
+    const { intervalMs: given } = this.#options
+    const intervalMs = typeof given === 'function' ? given() : given
+    const lookMs = this.#nextLookMs
+    if (lookMs === null || lookMs >= intervalMs) {
+      this.#nextLookMs = null
+      return intervalMs
+    }
+    this.#nextLookMs = lookMs * 2
+    return lookMs
   }
 }

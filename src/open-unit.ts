@@ -1,6 +1,7 @@
 // One unit of work while its callback runs: its events, and the savepoints inside it. Drizzle has no
 // hook for either, so the transaction that the callback gets is a proxy that notices both.
 import type { AsyncLocalStorage } from 'node:async_hooks'
+import type { Backlog } from './backlog.ts'
 import { OutboxError } from './errors.ts'
 import { type NewEvent, type PreparedEvent, prepareEvent } from './events.ts'
 import type { ResolvedOptions } from './options.ts'
@@ -34,14 +35,21 @@ type Emitted = { readonly scope: Scope } & (
 
 export class OpenUnit {
   readonly #options: ResolvedOptions
+  readonly #backlog: Backlog
   readonly #current: AsyncLocalStorage<Scope>
   readonly #root: Scope
   readonly #emitted: Emitted[] = []
   #openSavepoints = 0
   #sealed = false
 
-  constructor(tx: Executor, options: ResolvedOptions, current: AsyncLocalStorage<Scope>) {
+  constructor(
+    tx: Executor,
+    options: ResolvedOptions,
+    backlog: Backlog,
+    current: AsyncLocalStorage<Scope>,
+  ) {
     this.#options = options
+    this.#backlog = backlog
     this.#current = current
     this.#root = this.#openScope(tx, null)
   }
@@ -55,7 +63,7 @@ export class OpenUnit {
     const scope = here?.unit === this ? here : this.#root
     if (this.#sealed || scope.state !== 'open') throw overError('emit() was called')
     const events = Array.isArray(input) ? (input as NewEvent[]) : [input as NewEvent]
-    const prepared = events.map((event) => this.#prepare(event, scope))
+    const prepared = this.#prepare(events, scope)
     for (const event of prepared) this.#emitted.push({ scope, event })
     const ids = prepared.map(({ id }) => id)
     return Array.isArray(input) ? ids : ids[0]!
@@ -82,9 +90,10 @@ export class OpenUnit {
     return kept.map((one) => (one as { event: PreparedEvent }).event)
   }
 
-  #prepare(event: NewEvent, scope: Scope): PreparedEvent {
+  #prepare(events: readonly NewEvent[], scope: Scope): PreparedEvent[] {
     try {
-      return prepareEvent(event, this.#options)
+      this.#backlog.check(this.#emitted.length + events.length)
+      return events.map((event) => prepareEvent(event, this.#options))
     } catch (refusal) {
       this.#emitted.push({ scope, refusal })
       throw refusal

@@ -1,20 +1,25 @@
 // The options: what a user may set, the defaults, and one resolve step that checks and freezes.
 // Everything behind it works on ResolvedOptions, where durations are milliseconds and nothing is missing.
+// Longer than other files: each option is explained here, and nowhere else in the code.
 import { hostname } from 'node:os'
 import { type Duration, formatDuration, show } from './duration.ts'
 import { OutboxOptionsError } from './errors.ts'
 import type { EventRules, NewEvent } from './events.ts'
 import { guardLogger, type Logger, silentLogger } from './logger.ts'
-import { isStorable } from './payload.ts'
 import type { Publisher } from './publishers/publisher.ts'
+import { type ResolvedSchedule, requireSchedule, type Schedule } from './schedule.ts'
 import type { DrizzleDatabase } from './store/database.ts'
-import { checkName, type TableName } from './store/table-name.ts'
+import type { StoreRules } from './store/store.ts'
+import { checkName } from './store/table-name.ts'
 import {
+  MAX_TIMER_MS,
   rejectUnknown,
+  requireAge,
   requireBoolean,
   requireCount,
   requireDuration,
   requireMethods,
+  requireName,
   requireOneOf,
 } from './validate.ts'
 
@@ -45,6 +50,11 @@ export interface OutboxOptions<TDb extends DrizzleDatabase = DrizzleDatabase> {
    * fallback: slower, never lost. @default 5000
    */
   maxInFlight?: number
+  /**
+   * How many unsent events the table may hold before emit() refuses more with BACKLOG_FULL, and the unit of
+   * work rolls back. Counted at most once a second, so a few more may get in. @default no limit
+   */
+  maxBacklog?: number
   /** How often an event that is rejected is tried before it becomes a dead letter. @default 10 */
   maxAttempts?: number
   /** The same per event type: `{ InvoiceSent: 3 }`. */
@@ -62,6 +72,33 @@ export interface OutboxOptions<TDb extends DrizzleDatabase = DrizzleDatabase> {
   topic?: string | ((event: NewEvent) => string)
   /** `'key'` keeps the order of each aggregate's events; `'none'` gives it up. @default 'key' */
   ordering?: 'key' | 'none'
+  /**
+   * What becomes of the later events of an aggregate when one is a dead letter: they go on without it, or
+   * wait until it is retried or discarded. @default 'continue'
+   */
+  onDeadLetter?: 'continue' | 'hold'
+  /**
+   * Whether units of work that emit for the same aggregate commit one after another, so that the order of
+   * saving is the order of committing. Costs a statement per unit of work, and their waiting for each other
+   * from the save to COMMIT; not needed where they lock the aggregate themselves. @default false
+   */
+  lockKeys?: boolean
+  /**
+   * A topic that gets a copy of each dead letter, as an event of the type `DeadLettered`: the same key and
+   * payload, and in its headers what died of what. @default none
+   */
+  deadLetterTopic?: string
+  /** How often the log warns of dead letters while there are any; false for never. @default '10m' */
+  deadLetterCheck?: Duration | false
+  /** How long published events are kept in the table. 0 deletes them as they are recorded. @default '7d' */
+  retention?: Duration
+  /** The same for dead letters. @default kept until they are retried or discarded */
+  deadLetterRetention?: Duration
+  /**
+   * When old rows are deleted: at an interval, or by a cron expression such as `'0 3 * * *'`; false leaves
+   * it to another process, or to outbox.purge(). @default '1h'
+   */
+  cleanup?: Schedule | false
   /** The schema of the outbox table. @default 'public' */
   schema?: string
   /** The name of the outbox table. @default 'outbox' */
@@ -80,18 +117,22 @@ export interface OutboxOptions<TDb extends DrizzleDatabase = DrizzleDatabase> {
   logger?: Logger
 }
 
-export interface ResolvedOptions extends EventRules {
+export interface ResolvedOptions extends EventRules, StoreRules {
   readonly thresholdMs: number
   readonly pollIntervalMs: number
   readonly batchSize: number
   readonly publishTimeoutMs: number
   readonly stopTimeoutMs: number
   readonly maxInFlight: number
+  readonly maxBacklog: number | null
   readonly backoffBaseMs: number
   readonly backoffMaxMs: number
-  readonly inOrder: boolean
-  readonly table: TableName
+  readonly deadLetterCheckMs: number | null
+  readonly retentionMs: number
+  readonly deadLetterRetentionMs: number | null
+  readonly cleanup: ResolvedSchedule | null
   readonly migrate: boolean
+  readonly enabled: boolean
   readonly immediate: boolean
   readonly poller: boolean
   readonly workerId: string
@@ -111,6 +152,11 @@ export const DEFAULTS = Object.freeze({
   backoffMax: '30m',
   maxPayloadBytes: 1_000_000,
   ordering: 'key',
+  onDeadLetter: 'continue',
+  lockKeys: false,
+  deadLetterCheck: '10m',
+  retention: '7d',
+  cleanup: '1h',
   schema: 'public',
   table: 'outbox',
   migrate: false,
@@ -119,7 +165,20 @@ export const DEFAULTS = Object.freeze({
   enabled: true,
 } as const satisfies Partial<OutboxOptions>)
 
-const KNOWN = [...Object.keys(DEFAULTS), 'db', 'publisher', 'topic', 'workerId', 'logger']
+const KNOWN = [
+  ...Object.keys(DEFAULTS),
+  'db',
+  'publisher',
+  'topic',
+  'maxBacklog',
+  'deadLetterTopic',
+  'deadLetterRetention',
+  'workerId',
+  'logger',
+]
+
+/** What takes longer than a lease, and longer than this, has no one left who needs the answer. */
+const SHORTEST_STATEMENT_TIMEOUT_MS = 5_000
 
 export function resolveOptions(given: OutboxOptions): ResolvedOptions {
   rejectUnknown('createOutbox()', given, KNOWN)
@@ -129,13 +188,17 @@ export function resolveOptions(given: OutboxOptions): ResolvedOptions {
   const options = { ...DEFAULTS, ...withoutUndefined(given) }
 
   const enabled = requireBoolean('enabled', options.enabled)
+  const thresholdMs = requireDuration('threshold', options.threshold, 100)
+  const retentionMs = requireAge('retention', options.retention)
   const resolved: ResolvedOptions = {
-    thresholdMs: requireDuration('threshold', options.threshold, 100),
+    thresholdMs,
+    statementTimeoutMs: Math.max(thresholdMs, SHORTEST_STATEMENT_TIMEOUT_MS),
     pollIntervalMs: requireDuration('pollInterval', options.pollInterval, 10),
     batchSize: requireCount('batchSize', options.batchSize, 10_000),
     publishTimeoutMs: requireDuration('publishTimeout', options.publishTimeout, 10),
     stopTimeoutMs: requireDuration('stopTimeout', options.stopTimeout, 0),
     maxInFlight: requireCount('maxInFlight', options.maxInFlight, 1_000_000),
+    maxBacklog: optional(options.maxBacklog, (max) => requireCount('maxBacklog', max, 2 ** 30)),
     maxAttempts: requireCount('maxAttempts', options.maxAttempts, 1_000_000),
     maxAttemptsByType: resolveAttemptsByType(options.maxAttemptsByType),
     backoffBaseMs: requireDuration('backoffBase', options.backoffBase, 0),
@@ -143,30 +206,61 @@ export function resolveOptions(given: OutboxOptions): ResolvedOptions {
     maxPayloadBytes: requireCount('maxPayloadBytes', options.maxPayloadBytes, 2 ** 28),
     topic: requireTopic(options.topic),
     inOrder: requireOneOf('ordering', options.ordering, ['key', 'none']) === 'key',
+    deadLettersHold:
+      requireOneOf('onDeadLetter', options.onDeadLetter, ['continue', 'hold']) === 'hold',
+    lockKeys: requireBoolean('lockKeys', options.lockKeys),
+    deadLetterTopic: optional(options.deadLetterTopic, (name) => {
+      return requireName('deadLetterTopic', name)
+    }),
+    deadLetterCheckMs:
+      options.deadLetterCheck === false
+        ? null
+        : requireDuration('deadLetterCheck', options.deadLetterCheck, 1_000),
+    retentionMs,
+    keepPublished: retentionMs > 0,
+    deadLetterRetentionMs: optional(options.deadLetterRetention, (age) => {
+      return requireAge('deadLetterRetention', age)
+    }),
+    cleanup: options.cleanup === false ? null : requireSchedule('cleanup', options.cleanup),
     table: {
       schema: checkName('schema', options.schema),
       name: checkName('table', options.table),
     },
     migrate: requireBoolean('migrate', options.migrate),
+    enabled,
     immediate: requireBoolean('immediate', options.immediate) && enabled,
     poller: requireBoolean('poller', options.poller) && enabled,
     workerId: requireName('workerId', options.workerId ?? `${hostname()}:${process.pid}`),
     logger: resolveLogger(options.logger),
   }
-  crossCheck(resolved)
+  crossCheck(resolved, given.publisher)
   return Object.freeze(resolved)
 }
 
-function crossCheck({
-  thresholdMs,
-  publishTimeoutMs,
-  backoffBaseMs,
-  backoffMaxMs,
-}: ResolvedOptions) {
+function crossCheck(options: ResolvedOptions, { timeoutMs, settlesWithinMs, name }: Publisher) {
+  const { thresholdMs, publishTimeoutMs, backoffBaseMs, backoffMaxMs } = options
   // A send that starts on a fresh lease must end on it even if the database misses a renewal.
   if (thresholdMs <= publishTimeoutMs) {
     throw new OutboxOptionsError(
       `threshold must be longer than publishTimeout (${formatDuration(publishTimeoutMs)}), got ${formatDuration(thresholdMs)}; raise threshold or lower publishTimeout`,
+    )
+  }
+  // Rows are let go when the client must have given up; if it has not, somebody else sends them meanwhile.
+  const waitsMs = timeoutMs ?? publishTimeoutMs
+  if (settlesWithinMs !== undefined && !(settlesWithinMs <= MAX_TIMER_MS)) {
+    throw new OutboxOptionsError(
+      `the publisher ${name} may take ${settlesWithinMs} ms to give up a send, longer than the 25 days that it could be waited for; lower its timeout or its retries`,
+    )
+  }
+  if (settlesWithinMs !== undefined && settlesWithinMs < waitsMs) {
+    throw new OutboxOptionsError(
+      `the publisher ${name} says that a send settles within ${formatDuration(settlesWithinMs)}, but it is waited for longer: ${formatDuration(waitsMs)}; lower ${timeoutMs === undefined ? 'publishTimeout' : "the publisher's timeoutMs"} or raise its settlesWithinMs`,
+    )
+  }
+  if (!options.inOrder && (options.deadLettersHold || options.lockKeys)) {
+    const option = options.lockKeys ? 'lockKeys: true' : "onDeadLetter: 'hold'"
+    throw new OutboxOptionsError(
+      `${option} keeps an order that ordering: 'none' gives up; remove one of them`,
     )
   }
   if (backoffMaxMs < backoffBaseMs) {
@@ -190,9 +284,8 @@ function requireTopic(topic: OutboxOptions['topic']): OutboxOptions['topic'] {
   return topic === undefined || typeof topic === 'function' ? topic : requireName('topic', topic)
 }
 
-function requireName(option: string, value: unknown): string {
-  if (typeof value === 'string' && value !== '' && isStorable(value)) return value
-  throw new OutboxOptionsError(`${option} must be a non-empty string, got ${show(value)}`)
+function optional<T, R>(value: T | undefined, resolve: (value: T) => R): R | null {
+  return value === undefined ? null : resolve(value)
 }
 
 function resolveLogger(logger: Logger | undefined): Logger {

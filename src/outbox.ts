@@ -3,11 +3,16 @@
 // is longer than the others.
 import { AsyncResource } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
+import { performance } from 'node:perf_hooks'
+import { Backlog } from './backlog.ts'
 import { Circuits } from './circuit.ts'
+import { Cleaner } from './cleaner.ts'
+import { DeadLetters } from './dead-letters.ts'
 import { Delivery } from './delivery.ts'
 import { toError } from './errors.ts'
 import { refOf } from './events.ts'
 import { type BirthLease, FastPath } from './fast-path.ts'
+import { Health, type HealthLimits, type OutboxHealth, type OutboxStats } from './health.ts'
 import { Leases } from './leases.ts'
 import { Lifecycle, type OutboxEvents } from './lifecycle.ts'
 import { Loop } from './loop.ts'
@@ -21,6 +26,7 @@ import { stopOnSignals } from './signals.ts'
 import type { DrizzleDatabase, Executor, TransactionOf } from './store/database.ts'
 import { postgresStore } from './store/postgres.ts'
 import type { SavedEvent, Store } from './store/store.ts'
+import { Trouble } from './trouble.ts'
 import { type UnitOfWorkOptions, UnitsOfWork } from './unit-of-work.ts'
 
 /** For saying good-bye, after everything has been sent or given up. */
@@ -28,6 +34,13 @@ const CLOSE_TIMEOUT_MS = 2_000
 
 /** Whoever awaits stop() gets its answer, even with nothing else left to do. */
 const KEEP_ALIVE = { keepAlive: true }
+
+const STEP_TEXTS = {
+  level: 'error',
+  begins: 'a background step failed; it will be tried again',
+  goesOn: 'a background step still fails',
+  over: 'a background step works again',
+} as const
 
 /** Options are checked here: what cannot work throws OutboxOptionsError before anything runs. */
 export function createOutbox<TDb extends DrizzleDatabase>(
@@ -47,23 +60,30 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
   readonly #settler: Settler
   readonly #poller: Poller
   readonly #circuits: Circuits
+  readonly #cleaner: Cleaner
+  readonly #health: Health
   readonly #pollLoop: Loop
   readonly #renewLoop: Loop
+  readonly #cleanLoop: Loop
+  readonly #checkLoop: Loop
   readonly #background = new AsyncResource('aftercommit')
   #starting: Promise<void> | null = null
   #stopping: Promise<void> | null = null
+
+  /** What was given up: list, retry, discard. */
+  readonly deadLetters: DeadLetters
 
   /** @internal Use createOutbox(). */
   constructor(given: OutboxOptions<TDb>) {
     const options = resolveOptions(given)
     const { publisher, db } = given
     const lifecycle = new Lifecycle(options.logger)
-    const store = postgresStore(db, options.table)
+    const store = postgresStore(db, options)
     const leases = new Leases(store, options.thresholdMs)
     const wakePoller = () => this.#pollLoop.wake()
     const circuits = new Circuits(lifecycle, options.logger, wakePoller)
 
-    const settler = new Settler(store, leases, lifecycle, options.logger, wakePoller)
+    const settler = new Settler(store, leases, lifecycle, options, wakePoller)
     const delivery = new Delivery(publisher, options, circuits, leases, settler)
     const fastPath = new FastPath(options, circuits, leases, publisher.perAggregate ?? false, {
       deliver: async (batch) => {
@@ -71,7 +91,11 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
         if (delivered.unsent.size > 0) void delivered.recorded.then(wakePoller)
         return delivered
       },
-      giveBack: (leased) => delivery.giveBack(leased, 'immediate').then(wakePoller),
+      // What waits for an event in the hands of another instance: nobody tells when that one has gone out.
+      giveBack: async (leased) => {
+        await delivery.giveBack(leased, 'immediate')
+        this.#pollLoop.watch()
+      },
     })
     const poller = new Poller(store, options, circuits, leases, settler, lifecycle, {
       deliver: (batch) => delivery.deliver(batch, 'fallback'),
@@ -81,6 +105,7 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
       db,
       store,
       options,
+      backlog: new Backlog(store, options.maxBacklog),
       token: randomUUID(),
       wanted: (events) => fastPath.wants(events),
       afterCommit: (events, lease) => this.#afterCommit(events, lease),
@@ -96,19 +121,26 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     this.#settler = settler
     this.#poller = poller
     this.#circuits = circuits
-    this.#pollLoop = new Loop({
-      intervalMs: options.pollIntervalMs,
-      run: async () => (await poller.runOnce()) > 0,
-      onError: (error) => this.#report('poll', error),
+    this.#cleaner = new Cleaner(store, options)
+    this.#health = new Health(store, circuits, lifecycle)
+    this.deadLetters = new DeadLetters(store, options.logger, wakePoller)
+    this.#pollLoop = this.#loop('poll', options.pollIntervalMs, async () => {
+      const startedAt = performance.now()
+      const claimed = await poller.runOnce()
+      if (claimed > 0) this.#health.polled(performance.now() - startedAt)
+      return claimed > 0
     })
-    this.#renewLoop = new Loop({
-      intervalMs: leases.renewIntervalMs,
-      run: async () => {
-        fastPath.sweep()
-        await leases.renewOnce()
-        return false
-      },
-      onError: (error) => this.#report('renew', error),
+    this.#renewLoop = this.#loop('renew', leases.renewIntervalMs, async () => {
+      fastPath.sweep()
+      await leases.renewOnce()
+      return false
+    })
+    this.#cleanLoop = this.#loop('cleanup', options.cleanup?.pauseMs ?? 0, async () => {
+      return (await this.#cleaner.runOnce()) > 0
+    })
+    this.#checkLoop = this.#loop('dead-letter check', options.deadLetterCheckMs ?? 0, async () => {
+      await this.deadLetters.check()
+      return false
     })
   }
 
@@ -178,15 +210,35 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     return await this.#poller.runOnce()
   }
 
+  /** Deletes what is past its retention, now, without waiting for `cleanup`. Answers how many rows. */
+  async purge(): Promise<number> {
+    let total = 0
+    for (let deleted = 1; deleted > 0; total += deleted) deleted = await this.#cleaner.runOnce()
+    return total
+  }
+
+  /** What the table holds, and what this process did in the last minute. Cheap, however large the table. */
+  stats(): Promise<OutboxStats> {
+    return this.#health.stats()
+  }
+
+  /** Whether any of that is a worry. A database that is away is an answer, not an error. */
+  health(limits?: HealthLimits): Promise<OutboxHealth> {
+    return this.#health.health(limits)
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
   }
 
   async #start(): Promise<void> {
-    const { migrate, immediate, poller } = this.#options
+    const { migrate, enabled, immediate, poller, cleanup, deadLetterCheckMs } = this.#options
     if (migrate) await this.#store.migrate()
     else await this.#store.verify()
     this.#settler.setPatience(true)
+    if (!enabled) return
+    if (cleanup) this.#cleanLoop.start(cleanup)
+    if (deadLetterCheckMs !== null) this.#checkLoop.start()
     if (!immediate && !poller) return
     void this.#warmUp()
     this.#renewLoop.start()
@@ -211,7 +263,8 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     // that could hang: neither a renewal on a dead connection nor a client that says good-bye.
     this.#settler.setPatience(false)
     this.#circuits.stop()
-    const closed = Promise.all([this.#renewLoop.stop(), this.#disconnect()])
+    const loops = [this.#renewLoop, this.#cleanLoop, this.#checkLoop]
+    const closed = Promise.all([...loops.map((loop) => loop.stop()), this.#disconnect()])
     await raceTimeout(closed, CLOSE_TIMEOUT_MS, KEEP_ALIVE)
     logger.info({ publisher: this.#publisher.name }, 'outbox stopped')
   }
@@ -240,18 +293,26 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
   }
 
   async #disconnect(): Promise<void> {
+    const { logger } = this.#options
     try {
       await this.#publisher.disconnect?.()
-    } catch (error) {
-      this.#report('disconnect', toError(error))
+    } catch (thrown) {
+      const error = toError(thrown)
+      logger.warn({ err: error, publisher: this.#publisher.name }, 'could not disconnect cleanly')
+      this.#lifecycle.tell('error', { step: 'disconnect', error })
     }
   }
 
-  #report(step: string, error: Error): void {
-    this.#options.logger.error(
-      { err: error, step },
-      'a background step failed; it will be tried again',
-    )
-    this.#lifecycle.tell('error', { step, error })
+  #loop(step: string, intervalMs: number | (() => number), run: () => Promise<boolean>): Loop {
+    const trouble = new Trouble(this.#options.logger, STEP_TEXTS)
+    return new Loop({
+      intervalMs,
+      run,
+      onError: (error) => {
+        trouble.happened({ err: error, step })
+        this.#lifecycle.tell('error', { step, error })
+      },
+      onRecovered: () => trouble.isOver({ step }),
+    })
   }
 }

@@ -66,7 +66,7 @@ export class Poller {
 
   async #claim(limit: number): Promise<LeasedEvent[]> {
     if (limit === 0) return []
-    const { thresholdMs, workerId, inOrder } = this.#options
+    const { thresholdMs, workerId } = this.#options
     // Each claim has its own token: what this process did with the row before is fenced off too.
     const token = randomUUID()
     const deadline = performance.now() + thresholdMs
@@ -74,7 +74,6 @@ export class Poller {
       lease: { token, workerId, ms: thresholdMs },
       limit,
       exceptTopics: this.#circuits.unreachableTopics(),
-      inOrder,
     })
     const batch = events.map((event) => ({ event, token, committedAt: null, deadline }))
     this.#leases.hold(batch)

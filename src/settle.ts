@@ -2,13 +2,17 @@
 // A crash before a record is written sends the event again, so consumers dedupe on the event id.
 // While the database is away outcomes wait here; they are bounded because a row counts as in flight
 // until its outcome is recorded.
+import { setTimeout as delay } from 'node:timers/promises'
+import { v7 as uuidv7 } from 'uuid'
+import { restMs } from './backoff.ts'
 import { describeError, toError } from './errors.ts'
 import { refOf } from './events.ts'
 import type { LeasedEvent, Leases } from './leases.ts'
 import type { Lifecycle, Path } from './lifecycle.ts'
-import type { Logger } from './logger.ts'
+import type { ResolvedOptions } from './options.ts'
 import type { PublishSuccess } from './publishers/publisher.ts'
 import type { FailureRecord, Store } from './store/store.ts'
+import { Trouble } from './trouble.ts'
 
 /** What became of one event, as delivery classified it. */
 export type Outcome = { readonly leased: LeasedEvent; readonly path: Path } & (
@@ -30,7 +34,12 @@ export type Outcome = { readonly leased: LeasedEvent; readonly path: Path } & (
   | { readonly kind: 'untried' }
 )
 
-const RETRY_MS = { first: 100, last: 5_000 }
+const TEXTS = {
+  level: 'error',
+  begins: 'could not record outcomes; they are kept and recorded later',
+  goesOn: 'still cannot record outcomes',
+  over: 'outcomes are recorded again',
+} as const
 
 interface Entry {
   outcome: Outcome
@@ -41,8 +50,9 @@ export class Settler {
   readonly #store: Pick<Store<never>, 'settlePublished' | 'settleFailed'>
   readonly #leases: Leases
   readonly #lifecycle: Lifecycle
-  readonly #logger: Logger
-  readonly #onRecovered: () => void
+  readonly #options: ResolvedOptions
+  readonly #wakePoller: () => void
+  readonly #trouble: Trouble
   #waiting: Entry[] = []
   #flushing: Promise<void> | null = null
   #patient = true
@@ -52,14 +62,15 @@ export class Settler {
     store: Pick<Store<never>, 'settlePublished' | 'settleFailed'>,
     leases: Leases,
     lifecycle: Lifecycle,
-    logger: Logger,
-    onRecovered: () => void,
+    options: ResolvedOptions,
+    wakePoller: () => void,
   ) {
     this.#store = store
     this.#leases = leases
     this.#lifecycle = lifecycle
-    this.#logger = logger
-    this.#onRecovered = onRecovered
+    this.#options = options
+    this.#wakePoller = wakePoller
+    this.#trouble = new Trouble(options.logger, TEXTS)
   }
 
   /** Resolves when all are recorded; never rejects. */
@@ -91,22 +102,23 @@ export class Settler {
 
   // What arrives while one batch is being written goes with the next: the busier, the larger.
   async #flush(): Promise<void> {
-    let retryMs = RETRY_MS.first
+    let failures = 0
     while (this.#waiting.length > 0) {
       const batch = this.#waiting
       this.#waiting = []
       try {
         await this.#write(batch.map(({ outcome }) => outcome))
         for (const { recorded } of batch) recorded()
-        retryMs = RETRY_MS.first
+        failures = 0
+        this.#trouble.isOver({})
         if (this.#behind) {
           this.#behind = false
-          this.#onRecovered()
+          this.#wakePoller()
         }
       } catch (thrown) {
         this.#behind = this.#patient
         this.#lifecycle.tell('error', { step: 'settle', error: toError(thrown) })
-        this.#logger.error({ err: thrown, outcomes: batch.length }, 'could not record outcomes')
+        this.#trouble.happened({ err: thrown, outcomes: batch.length })
         if (!this.#patient) {
           this.#leases.drop(batch.map(({ outcome }) => outcome.leased))
           for (const { recorded } of batch) recorded()
@@ -114,8 +126,8 @@ export class Settler {
         }
         // Both statements may be repeated: published is idempotent, a failure is fenced by its token.
         this.#waiting.unshift(...batch)
-        await new Promise((resolve) => setTimeout(resolve, retryMs))
-        retryMs = Math.min(retryMs * 2, RETRY_MS.last)
+        failures += 1
+        await delay(restMs(failures))
       }
     }
     // In the same turn as the look above: an outcome that comes later finds nobody flushing.
@@ -128,9 +140,10 @@ export class Settler {
     if (published.length > 0) {
       await this.#store.settlePublished(published.map(({ leased }) => leased.event.id))
     }
-    const fenced =
-      failed.length > 0 ? await this.#store.settleFailed(failed.map(toFailureRecord)) : new Set()
+    const records = failed.map((outcome) => this.#toRecord(outcome))
+    const fenced = failed.length > 0 ? await this.#store.settleFailed(records) : new Set()
     this.#leases.drop(outcomes.map(({ leased }) => leased))
+    if (records.some(({ copyId }) => copyId !== null)) this.#wakePoller()
     for (const outcome of outcomes) {
       if (outcome.kind === 'published' || fenced.has(outcome.leased.event.id)) this.#tell(outcome)
     }
@@ -157,7 +170,7 @@ export class Settler {
       const attempts = event.attempts + Number(outcome.counts)
       // Not for an outage, which the circuit reports once instead of once per event.
       if (outcome.counts) {
-        this.#logger.warn(
+        this.#options.logger.warn(
           { event: ref, err: error, attempts, retryInMs },
           'event failed, will retry',
         )
@@ -165,28 +178,35 @@ export class Settler {
       this.#lifecycle.tell('event:failed', { event: ref, path, error, attempts, retryInMs })
     } else if (outcome.kind === 'dead') {
       const attempts = event.attempts + 1
-      this.#logger.error(
+      this.#options.logger.error(
         { event: ref, err: outcome.error, attempts },
         'dead letter: needs a person',
       )
       this.#lifecycle.tell('event:dead', { event: ref, error: outcome.error, attempts })
     }
   }
-}
 
-function toFailureRecord(outcome: Outcome): FailureRecord {
-  const { event, token } = outcome.leased
-  const record = { id: event.id, token, status: 'pending', counts: false, delayMs: 0 } as const
-  switch (outcome.kind) {
-    case 'failed': {
-      const { counts, retryInMs, error } = outcome
-      return { ...record, counts, delayMs: retryInMs, error: describeError(error) }
+  #toRecord(outcome: Outcome): FailureRecord {
+    const { event, token } = outcome.leased
+    const asItWas = { id: event.id, token, status: 'pending', copyId: null } as const
+    switch (outcome.kind) {
+      case 'failed': {
+        const { counts, retryInMs: delayMs, error } = outcome
+        return { ...asItWas, counts, delayMs, error: describeError(error) }
+      }
+      case 'dead': {
+        const { deadLetterTopic } = this.#options
+        // A copy that dies is not copied again.
+        const copied = deadLetterTopic !== null && event.topic !== deadLetterTopic
+        const died = {
+          ...asItWas,
+          status: 'dead_letter',
+          copyId: copied ? uuidv7() : null,
+        } as const
+        return { ...died, counts: true, delayMs: 0, error: describeError(outcome.error) }
+      }
+      default:
+        return { ...asItWas, counts: false, delayMs: 0, error: null }
     }
-    case 'dead': {
-      const error = describeError(outcome.error)
-      return { ...record, status: 'dead_letter', counts: true, error }
-    }
-    default:
-      return { ...record, error: null }
   }
 }

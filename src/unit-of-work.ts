@@ -4,6 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { PgTransactionConfig } from 'drizzle-orm/pg-core'
+import type { Backlog } from './backlog.ts'
 import { OutboxError, OutboxOptionsError } from './errors.ts'
 import type { NewEvent, PreparedEvent } from './events.ts'
 import type { BirthLease } from './fast-path.ts'
@@ -31,6 +32,7 @@ export interface UnitsOfWorkParts {
   readonly db: DrizzleDatabase
   readonly store: Pick<Store<Executor>, 'save'>
   readonly options: ResolvedOptions
+  readonly backlog: Backlog
   /** The token of this process: whatever it saves is born in its hands. */
   readonly token: string
   /** Whether the immediate path would take these events now. */
@@ -105,13 +107,14 @@ export class UnitsOfWork {
   }
 
   async #runOnce<T>(work: Work<T>, config: PgTransactionConfig | undefined): Promise<T> {
-    const { db, store, options, token, wanted, afterCommit } = this.#parts
+    const { db, store, options, backlog, token, wanted, afterCommit } = this.#parts
+    await backlog.refresh()
     let saved: SavedEvent[] = []
     let lease: Omit<BirthLease, 'committedAt'> | null = null
     let thrown: { error: unknown } | null = null
 
     const transaction = db.transaction(async (tx: Executor) => {
-      const unit = new OpenUnit(tx, options, this.#current)
+      const unit = new OpenUnit(tx, options, backlog, this.#current)
       try {
         const result = await unit.run((unitTx) => work(unitTx as never, unit.emit))
         const events = unit.finish()
@@ -134,6 +137,7 @@ export class UnitsOfWork {
       throw thrown ? thrown.error : error
     })
     const committedAt = performance.now()
+    backlog.saved(saved.length)
     if (saved.length > 0) afterCommit(saved, lease && { ...(lease as BirthLease), committedAt })
     return result
   }

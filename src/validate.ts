@@ -3,6 +3,7 @@
 import leven from 'leven'
 import { formatDuration, show, toMilliseconds } from './duration.ts'
 import { OutboxOptionsError } from './errors.ts'
+import { isStorable } from './payload.ts'
 
 export function rejectUnknown(owner: string, given: unknown, known: readonly string[]): void {
   if (typeof given !== 'object' || given === null) {
@@ -40,8 +41,10 @@ export function requireCount(option: string, value: unknown, max: number, min = 
 }
 
 /** Node's timers take no more, and run at once when given it. */
-const MAX_TIMER_MS = 2 ** 31 - 1
+export const MAX_TIMER_MS = 2 ** 31 - 1
+const TEN_YEARS_MS = 3_653 * 86_400_000
 
+/** Something that the process waits for. */
 export function requireDuration(option: string, value: unknown, minMs: number): number {
   const ms = toMilliseconds(option, value)
   if (ms < minMs) {
@@ -53,6 +56,20 @@ export function requireDuration(option: string, value: unknown, minMs: number): 
     throw new OutboxOptionsError(`${option} must be shorter than 25 days, got ${show(value)}`)
   }
   return ms
+}
+
+/** Something that only the database's clock has to reach. */
+export function requireAge(option: string, value: unknown): number {
+  const ms = toMilliseconds(option, value)
+  if (ms <= TEN_YEARS_MS) return ms
+  throw new OutboxOptionsError(
+    `${option} must be at most ten years, got ${show(value)}; to keep everything, set cleanup: false`,
+  )
+}
+
+export function requireName(option: string, value: unknown): string {
+  if (typeof value === 'string' && value !== '' && isStorable(value)) return value
+  throw new OutboxOptionsError(`${option} must be a non-empty string, got ${show(value)}`)
 }
 
 export function requireOneOf<T>(option: string, value: T, allowed: readonly T[]): T {

@@ -1,7 +1,7 @@
 // An ack names a topic, a partition and the offset of its first message; the rest is counting.
 import type { RecordMetadata } from 'kafkajs'
 import { PublishError } from '../errors.ts'
-import type { Outgoing } from './kafka.ts'
+import type { Outgoing } from './kafka-batch.ts'
 import type { KafkaPartitions } from './kafka-partitions.ts'
 import type { PublishFailure, PublishResult } from './publisher.ts'
 

@@ -5,17 +5,18 @@
 // one error for all partitions of a request, of which others may have been written. Hence: not idempotent,
 // a request per partition, and an event counts as sent only if its own partition was acknowledged.
 import { performance } from 'node:perf_hooks'
-import type { Kafka, Message, Producer } from 'kafkajs'
+import type { Kafka, Producer } from 'kafkajs'
 import type { Duration } from '../duration.ts'
 import { OutboxOptionsError, toError } from '../errors.ts'
-import { messageHeaders, orderingKey, type OutboxEvent } from '../events.ts'
+import type { OutboxEvent } from '../events.ts'
 import { groupBy } from '../group-by.ts'
 import { rejectUnknown, requireCount, requireDuration, requireMethods } from '../validate.ts'
 import { matchAcks } from './kafka-acks.ts'
-import { classifyKafkaError, isAboutTopic, refuseTopic, TOOK_TOO_LONG } from './kafka-errors.ts'
+import { KafkaBatch, type Outgoing } from './kafka-batch.ts'
+import { classifyKafkaError, isAboutTopic, TOOK_TOO_LONG } from './kafka-errors.ts'
 import { KafkaLines } from './kafka-lines.ts'
 import { KafkaPartitions } from './kafka-partitions.ts'
-import type { Publisher, PublishFailure, PublishResult } from './publisher.ts'
+import type { Publisher, PublishFailure, PublishResult, PublishRules } from './publisher.ts'
 
 /** What is used of a producer, so that a kafkajs-compatible one from elsewhere fits too. */
 export type KafkaProducer = Pick<Producer, 'sendBatch'>
@@ -45,15 +46,6 @@ const KNOWN = ['kafka', 'producer', 'retries', 'requestTimeout', 'maxRequestByte
 /** Reconnecting comes on top of a request: kafkajs tries that six times by default, over some 15 s. */
 const RECONNECT_MS = 15_000
 
-/** An event on its way to one partition. */
-export interface Outgoing {
-  readonly event: OutboxEvent
-  readonly message: Message
-  readonly bytes: number
-}
-
-type Settle = (outgoing: Outgoing, result: PublishResult) => void
-
 export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   rejectUnknown('kafkaPublisher()', options, KNOWN)
   const { kafka, producer: given } = options
@@ -73,72 +65,67 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   const own = kafka && new KafkaLines(() => kafka.producer(producerConfig(retries, partitions!)))
   const sender: KafkaProducer = (given ?? own)!
 
-  async function publish(events: readonly OutboxEvent[]): Promise<PublishResult[]> {
-    const batch = events.map(toOutgoing)
-    const results = new Map<Outgoing, PublishResult>()
-    const failedKeys = new Map<string, PublishFailure>()
-    const closesAt = performance.now() + requestTimeoutMs
-    const settle: Settle = (outgoing, result) => {
-      results.set(outgoing, result)
-      const failed = !result.ok && result.kind !== 'permanent'
-      if (failed) failedKeys.set(orderingKey(outgoing.event), result)
+  async function publish(events: readonly OutboxEvent[], rules: PublishRules = {}) {
+    const batch = new KafkaBatch(events, rules, performance.now() + requestTimeoutMs)
+    for (const round of batch.rounds()) {
+      const topics = groupBy(batch.admit(round), ({ event }) => event.topic)
+      await Promise.all([...topics.values()].map((ofTopic) => sendTopic(ofTopic, batch)))
     }
-    for (const round of roundsOf(batch)) {
-      const free = round.filter((outgoing) => {
-        const { topic } = outgoing.event
-        const failure = refuseTopic(topic) ?? heldBy(failedKeys.get(orderingKey(outgoing.event)))
-        if (failure) settle(outgoing, failure)
-        return !failure
-      })
-      const topics = [...groupBy(free, ({ event }) => event.topic).values()]
-      await Promise.all(topics.map((ofTopic) => sendTopic(ofTopic, closesAt, settle)))
-    }
-    return batch.map((outgoing) => results.get(outgoing)!)
+    return batch.results()
   }
 
-  async function sendTopic(ofTopic: readonly Outgoing[], closesAt: number, settle: Settle) {
-    if (!partitions) return await sendInTurn(ofTopic, closesAt, settle)
+  async function sendTopic(ofTopic: readonly Outgoing[], batch: KafkaBatch) {
+    if (!partitions) return await sendInTurn(ofTopic, batch)
     // The first event of a topic goes alone: with it kafkajs learns, and tells, how many partitions it has.
     let rest = ofTopic
     if (!partitions.knows(ofTopic[0]!.event.topic)) {
       rest = ofTopic.slice(1)
-      await exclusively(async () => settle(ofTopic[0]!, (await send([ofTopic[0]!], true))[0]!))
+      await exclusively(() => send([ofTopic[0]!], batch, true))
     }
     const lanes = partitions.divide(rest)
-    await Promise.all(lanes.map((lane) => sendInTurn(lane, closesAt, settle)))
+    await Promise.all(lanes.map((lane) => sendInTurn(lane, batch)))
   }
 
   // One after another for one partition; what would follow a failed request might overtake it.
-  async function sendInTurn(lane: readonly Outgoing[], closesAt: number, settle: Settle) {
+  async function sendInTurn(lane: readonly Outgoing[], batch: KafkaBatch) {
     let failure: PublishFailure | undefined
     for (const chunk of chunksOf(lane, maxBytes)) {
-      if (performance.now() > closesAt) failure ??= TOOK_TOO_LONG
-      const answers = failure ? null : await send(chunk)
-      for (const [n, outgoing] of chunk.entries()) {
-        settle(outgoing, answers?.[n] ?? heldBy(failure)!)
-      }
-      failure ??= answers?.find(isTransient)
+      if (performance.now() > batch.closesAt) failure ??= TOOK_TOO_LONG
+      if (failure) batch.hold(chunk, failure)
+      else failure = await send(chunk, batch)
     }
   }
 
-  async function send(chunk: readonly Outgoing[], alone = false): Promise<PublishResult[]> {
-    let result = await trySend(chunk)
+  /** Answers the failure, if there was one behind which nothing may follow. */
+  async function send(
+    chunk: readonly Outgoing[],
+    batch: KafkaBatch,
+    alone = false,
+  ): Promise<PublishFailure | undefined> {
+    const free = batch.admit(chunk)
+    if (free.length === 0) return undefined
+    let answer = await trySend(free)
     // While kafkajs is being told of a topic that it may not use, it fails everybody with that topic's
     // error. Asked again when nobody else is, its answer is about this one.
-    if (!alone && 'kind' in result && isAboutTopic(result)) {
-      result = await exclusively(() => trySend(chunk))
+    if (!alone && 'kind' in answer && isAboutTopic(answer)) {
+      answer = await exclusively(() => trySend(free))
     }
-    if (!('kind' in result)) return result
-    const failure = result
-    if (failure.kind === 'transient' || chunk.length === 1) return chunk.map(() => failure)
-
+    if (!('kind' in answer)) {
+      for (const [n, outgoing] of free.entries()) batch.settle(outgoing, answer[n]!)
+      return answer.find(isTransient)
+    }
+    const failure = answer
+    if (failure.kind === 'transient' || free.length === 1) {
+      for (const outgoing of free) batch.settle(outgoing, failure)
+      return failure.kind === 'transient' ? failure : undefined
+    }
     // A broker takes or refuses what one partition gets as a whole, so halving a refused request finds
     // the event to blame without sending any other twice.
-    const middle = Math.ceil(chunk.length / 2)
-    const first = await send(chunk.slice(0, middle))
-    const broken = first.find(isTransient)
-    const second = chunk.slice(middle)
-    return [...first, ...(broken ? second.map(() => heldBy(broken)!) : await send(second))]
+    const middle = Math.ceil(free.length / 2)
+    const broken = await send(free.slice(0, middle), batch)
+    if (!broken) return await send(free.slice(middle), batch)
+    batch.hold(free.slice(middle), broken)
+    return broken
   }
 
   async function trySend(chunk: readonly Outgoing[]): Promise<PublishResult[] | PublishFailure> {
@@ -176,30 +163,6 @@ function producerConfig(retries: number, partitions: KafkaPartitions) {
   return { idempotent: false, retry, createPartitioner: partitions.createPartitioner }
 }
 
-function toOutgoing(event: OutboxEvent): Outgoing {
-  const headers = messageHeaders(event)
-  let bytes = Buffer.byteLength(event.payload) + Buffer.byteLength(event.aggregateId)
-  for (const [name, value] of Object.entries(headers)) {
-    bytes += Buffer.byteLength(name) + Buffer.byteLength(value)
-  }
-  return { event, bytes, message: { key: event.aggregateId, value: event.payload, headers } }
-}
-
-/** Usually one. An aggregate whose events go to several topics takes its turns, to keep its order. */
-function roundsOf(batch: readonly Outgoing[]): Outgoing[][] {
-  const rounds: Outgoing[][] = []
-  const last = new Map<string, { topic: string; round: number }>()
-  for (const outgoing of batch) {
-    const key = orderingKey(outgoing.event)
-    const { topic } = outgoing.event
-    const before = last.get(key) ?? { topic, round: 0 }
-    const round = before.round + (before.topic === topic ? 0 : 1)
-    last.set(key, { topic, round })
-    ;(rounds[round] ??= []).push(outgoing)
-  }
-  return rounds
-}
-
 function chunksOf(lane: readonly Outgoing[], maxBytes: number): Outgoing[][] {
   const chunks: Outgoing[][] = []
   let room = 0
@@ -212,10 +175,6 @@ function chunksOf(lane: readonly Outgoing[], maxBytes: number): Outgoing[][] {
     room -= outgoing.bytes
   }
   return chunks
-}
-
-function heldBy(failure: PublishFailure | undefined): PublishFailure | undefined {
-  return failure && { ...failure, kind: 'held' }
 }
 
 function isTransient(result: PublishResult): result is PublishFailure {

@@ -22,12 +22,18 @@ export interface Publisher {
   connect?(): Promise<void>
   /**
    * Sends the events. Events of one aggregate leave in the order given; when one of them fails, those
-   * after it are not sent (`held`). Answers one result per event, in the order given. A rejection
-   * counts as `transient` for the whole batch.
+   * after it are not sent (`held`). A `permanent` failure is no reason to hold the rest, unless the rules
+   * say so. Answers one result per event, in the order given. A rejection counts as `transient` for the
+   * whole batch.
    */
-  publish(events: readonly OutboxEvent[]): Promise<readonly PublishResult[]>
+  publish(events: readonly OutboxEvent[], rules?: PublishRules): Promise<readonly PublishResult[]>
   /** Called by stop(). Closes only what this publisher opened. */
   disconnect?(): Promise<void>
+}
+
+export interface PublishRules {
+  /** Whether an event that failed for good keeps the later events of its aggregate back. @default false */
+  readonly deadLettersHold?: boolean
 }
 
 export type PublishResult = PublishSuccess | PublishFailure

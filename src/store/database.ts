@@ -2,7 +2,9 @@
 // a statement. Errors come out without Drizzle's wrapper, whose message prints every parameter.
 import { DrizzleQueryError, type SQL } from 'drizzle-orm'
 import type { PgTransactionConfig } from 'drizzle-orm/pg-core'
+import { formatDuration } from '../duration.ts'
 import { StoreError } from '../errors.ts'
+import { raceTimeout } from '../race-timeout.ts'
 
 /** What a Drizzle database and a Drizzle transaction have in common. */
 export interface Executor {
@@ -35,6 +37,22 @@ export function isSerializationFailure(thrown: unknown): boolean {
     if (SERIALIZATION_FAILURES.has((error as { code?: unknown }).code)) return true
   }
   return false
+}
+
+/**
+ * The same for the background, which must not wait for ever on a connection whose other end is gone. The
+ * statement itself cannot be called off: every one that comes here may also be carried out later.
+ */
+export async function runWithin<Row>(
+  timeoutMs: number,
+  executor: Executor,
+  step: string,
+  query: SQL,
+): Promise<Row[]> {
+  const rows = await raceTimeout(run<Row>(executor, step, query), timeoutMs)
+  if (rows !== 'late') return rows
+  const waited = formatDuration(timeoutMs)
+  throw new StoreError('STORE_TIMEOUT', `${step}: the database did not answer in ${waited}`)
 }
 
 /** Runs one statement. `step` says in the error what was being done; parameters never appear there. */

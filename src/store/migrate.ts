@@ -3,7 +3,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { sql, type SQL } from 'drizzle-orm'
 import { type DrizzleDatabase, type Executor, run } from './database.ts'
-import { quoteName, type TableName } from './table-name.ts'
+import { lockName, quoteName, type TableName } from './table-name.ts'
 
 const FOLDER = new URL('../../drizzle/', import.meta.url)
 const STEP = 'migrate the outbox table'
@@ -37,10 +37,6 @@ export async function migrate(db: DrizzleDatabase, table: TableName): Promise<vo
       )
     }
   })
-}
-
-function lockName({ schema, name }: TableName): string {
-  return `aftercommit:${quoteName(schema)}.${quoteName(name)}`
 }
 
 async function appliedNames(db: Executor, schema: string, ledger: string): Promise<Set<string>> {

@@ -57,10 +57,13 @@ export function outboxTable(name = 'outbox', schema = 'public') {
       index(`${name}_available_idx`)
         .on(row.availableAt, row.seq)
         .where(sql`${row.status} = 'pending'`),
-      // Order per aggregate: is there an earlier one that has not gone out?
+      // Order per aggregate: is there an earlier one that has not gone out? With the status in it, any
+      // number of dead letters of an aggregate is passed over at once.
       index(`${name}_aggregate_idx`)
-        .on(row.aggregateType, row.aggregateId, row.seq)
+        .on(row.aggregateType, row.aggregateId, row.status, row.seq)
         .where(sql`${row.status} <> 'published'`),
+      // What needs a person, found without a look at anything else.
+      index(`${name}_dead_idx`).on(row.seq).where(sql`${row.status} = 'dead_letter'`),
     ],
   )
 }

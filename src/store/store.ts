@@ -1,6 +1,24 @@
 // What the path needs from a database. store/postgres.ts is the implementation for Postgres; every
 // stored time, and every comparison of stored times, is the database's.
-import type { OutboxEvent, PreparedEvent } from '../events.ts'
+import type { EventRef, OutboxEvent, PreparedEvent } from '../events.ts'
+import type { TableName } from './table-name.ts'
+
+/** What the statements need to know of the options. */
+export interface StoreRules {
+  readonly table: TableName
+  /** Whether a claim takes, per aggregate, only a run from its oldest unpublished event. */
+  readonly inOrder: boolean
+  /** Whether a dead letter keeps the later events of its aggregate back. */
+  readonly deadLettersHold: boolean
+  /** Whether save() first locks the aggregates of its events, until COMMIT. */
+  readonly lockKeys: boolean
+  /** Whether a row is kept once it is published. */
+  readonly keepPublished: boolean
+  /** Where a copy of each dead letter goes. */
+  readonly deadLetterTopic: string | null
+  /** After which a statement of the background counts as failed: its connection may be dead. */
+  readonly statementTimeoutMs: number
+}
 
 /** Who holds a row, and for how long. */
 export interface Lease {
@@ -31,6 +49,8 @@ export interface FailureRecord extends LeaseRef {
   readonly delayMs: number
   /** null: the row was not tried, so its last error stays. */
   readonly error: string | null
+  /** The id of the copy that goes to the dead-letter topic, if there is to be one. */
+  readonly copyId: string | null
 }
 
 export interface ClaimRequest {
@@ -38,12 +58,77 @@ export interface ClaimRequest {
   readonly limit: number
   /** Topics to leave alone for now: their circuit is open. */
   readonly exceptTopics: readonly string[]
-  /** Take, per aggregate, only a run from its oldest unpublished event. */
-  readonly inOrder: boolean
+}
+
+/** An event that was given up, as a person looks at it. */
+export interface DeadLetter extends OutboxEvent {
+  readonly error: string
+  readonly diedAt: Date
+}
+
+/** Which dead letters are meant: those that match everything given. */
+export interface DeadLetterFilter {
+  id?: string | readonly string[]
+  type?: string
+  aggregateType?: string
+  aggregateId?: string
+  /** Died at this time or later. */
+  diedSince?: Date
+  /** Died before this time. */
+  diedBefore?: Date
+}
+
+export interface DeadLetterPage {
+  readonly limit: number
+  /** Only those saved after this one. */
+  readonly afterSeq: number
+}
+
+export interface PurgeRequest {
+  readonly status: 'published' | 'dead_letter'
+  readonly olderThanMs: number
+  readonly limit: number
+  /** Where the last batch ended; null for the first. */
+  readonly after: string | null
+}
+
+interface Purged {
+  readonly deleted: number
+  /** The last row of this batch; null when the round is over, or is another instance's. */
+  readonly last: string | null
+}
+
+/** A count is exact as far as counting is cheap, and from there on what Postgres' own statistics say. */
+export interface Count {
+  readonly count: number
+  readonly exact: boolean
+}
+
+export interface TableStats {
+  readonly pending: Count
+  readonly dead: Count
+  readonly published: Count
+  /** Pending and held by nobody: what the fallback could take now, order permitting. */
+  readonly due: number
+  /** Pending, with failed attempts behind them. */
+  readonly retrying: number
+  /** The most attempts that a pending event has had. */
+  readonly mostAttempts: number
+  /** How long ago the oldest pending event was saved; null when none is pending. */
+  readonly lagMs: number | null
+  /** By event type, over the events saved last: from save to record. */
+  readonly latency: Readonly<Record<string, Latency>>
+}
+
+export interface Latency {
+  readonly events: number
+  readonly medianMs: number
+  readonly p95Ms: number
+  readonly maxMs: number
 }
 
 export interface Store<TTx> {
-  /** In the caller's transaction, as its last statement. */
+  /** In the caller's transaction, as the last thing before COMMIT. */
   save(tx: TTx, events: readonly PreparedEvent[], lease: Lease): Promise<SavedEvent[]>
   /** Takes rows whose lease ran out, oldest first. Its own short transaction. */
   claim(request: ClaimRequest): Promise<OutboxEvent[]>
@@ -53,6 +138,17 @@ export interface Store<TTx> {
   settlePublished(ids: readonly string[]): Promise<void>
   /** Fenced: recorded only where the lease still holds; answers those ids. */
   settleFailed(failures: readonly FailureRecord[]): Promise<Set<string>>
+  /** Deletes one batch of old rows. One instance at a time: the others get nothing. */
+  purge(request: PurgeRequest): Promise<Purged>
+  listDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetter[]>
+  /** Makes them pending again, as they were when they were new. */
+  retryDeadLetters(filter: DeadLetterFilter): Promise<EventRef[]>
+  discardDeadLetters(filter: DeadLetterFilter): Promise<EventRef[]>
+  /** How many dead letters there are, by event type. */
+  countDeadLetters(): Promise<Record<string, number>>
+  /** How many events are pending, counted no further than the limit. */
+  countPending(limit: number): Promise<number>
+  stats(): Promise<TableStats>
   /** Throws TABLE_MISSING unless the table is there. */
   verify(): Promise<void>
   /** Brings the table up to date. Safe to call from many processes at once. */

@@ -30,3 +30,8 @@ export function quoteName(name: string): string {
 export function qualifiedName({ schema, name }: TableName): SQL {
   return sql.raw(`${quoteName(schema)}.${quoteName(name)}`)
 }
+
+/** What an advisory lock on behalf of this table is called. */
+export function lockName({ schema, name }: TableName): string {
+  return `aftercommit:${quoteName(schema)}.${quoteName(name)}`
+}

@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import type { HandledEvent } from '../../src/publishers/handlers.ts'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
+import { closeGate } from '../support/gate.ts'
 import { newEvent } from '../support/sample-events.ts'
 import { nextEvent, waitUntil } from '../support/wait-until.ts'
 
@@ -62,21 +63,7 @@ it('keeps the fast path open behind a dead letter', async () => {
 })
 
 it('does not overtake an earlier event of another instance that hides behind a later one of ours', async () => {
-  // B's COMMIT waits for a lock that the test holds: its event has its place in the order by then.
-  await fixture.sql.unsafe(`
-    create table gate (id int);
-    create function wait_at_gate() returns trigger language plpgsql as
-      'begin perform pg_advisory_xact_lock(4711); return null; end';
-    create constraint trigger wait after insert on gate deferrable initially deferred
-      for each row execute function wait_at_gate()`)
-  const [openGate, gateClosed] = [defer(), defer()]
-  const gatekeeper = fixture.sql.begin(async (tx) => {
-    await tx`select pg_advisory_xact_lock(4711)`
-    gateClosed.resolve()
-    await openGate.promise
-  })
-  await gateClosed.promise
-
+  const gate = await closeGate(fixture.sql)
   const log: unknown[] = []
   const [holdA, holdB] = [defer(), defer()]
   const handler =
@@ -94,17 +81,10 @@ it('does not overtake an earlier event of another instance that hides behind a l
     await tx.execute(raw`insert into gate values (1)`)
     emit(event('B1'))
   })
-  await waitUntil(
-    async () => {
-      const waiting = await fixture.sql`
-        select 1 from pg_locks where locktype = 'advisory' and objid = 4711 and not granted`
-      return waiting.length > 0
-    },
-    { message: 'B1 has been saved and waits to be committed' },
-  )
+  // B1 has its place in the order by now.
+  await gate.waiting(1)
   await a.withOutbox(async (_, emit) => emit(event('A2')))
-  openGate.resolve()
-  await Promise.all([gatekeeper, first])
+  await Promise.all([gate.open(), first])
   await a.withOutbox(async (_, emit) => emit(event('A3')))
 
   // B1 was committed before A3 was begun, so A3 may not leave before it.

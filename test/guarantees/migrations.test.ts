@@ -1,4 +1,5 @@
 // The library brings its own table: applied by many at once, any number of times, under any name.
+import { readFile } from 'node:fs/promises'
 import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
 import { createOutbox } from '../../src/index.ts'
@@ -14,7 +15,7 @@ const publisher = handlersPublisher({ handlers: { OrderCompleted: () => {} } })
 const columnsOf = (schema: string, table: string) => fixture.sql`
   select column_name, data_type, is_nullable, column_default from information_schema.columns
   where table_schema = ${schema} and table_name = ${table} order by ordinal_position`
-const indexesOf = (schema: string, table: string) => fixture.sql`
+const indexesOf = (schema: string, table: string) => fixture.sql<Record<string, string>[]>`
   select indexname, indexdef from pg_indexes where schemaname = ${schema} and tablename = ${table}`
 
 it('lets ten instances migrate at once', async () => {
@@ -24,8 +25,30 @@ it('lets ten instances migrate at once', async () => {
   await Promise.all(outboxes.map((outbox) => outbox.migrate()))
   await Promise.all(connections.map((connection) => connection.close()))
   expect(await columnsOf('ten', 'events')).toEqual(await columnsOf('public', 'outbox'))
-  expect(await indexesOf('ten', 'events')).toHaveLength(3)
-  expect(await fixture.sql`select name from ten.events_migrations`).toHaveLength(1)
+  expect(await indexesOf('ten', 'events')).toHaveLength(4)
+  expect(await fixture.sql`select name from ten.events_migrations`).toHaveLength(2)
+})
+
+it('brings a table of the first version up to date, and keeps what is in it', async () => {
+  const first = await readFile(new URL('../../drizzle/0000_create_outbox.sql', import.meta.url))
+  await fixture.sql.begin(async (tx) => {
+    await tx.unsafe('create schema early; set local search_path to early')
+    await tx.unsafe(first.toString())
+    await tx.unsafe(`create table outbox_migrations (name text primary key, applied_at timestamptz);
+      insert into outbox_migrations values ('0000_create_outbox.sql', now());
+      insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload, headers,
+        max_attempts, available_at, occurred_at)
+      values (gen_random_uuid(), 'order', '1', 'OrderCompleted', 'order', '1', '{}', 10, now(), now())`)
+  })
+  const outbox = fixture.outbox({ publisher, schema: 'early' })
+  await outbox.migrate()
+  const definitions = (found: readonly Record<string, string>[]) =>
+    found.map(({ indexdef }) => indexdef!.replaceAll('early.', 'public.')).toSorted()
+  expect(definitions(await indexesOf('early', 'outbox'))).toEqual(
+    definitions(await indexesOf('public', 'outbox')),
+  )
+  expect(await outbox.pollOnce()).toBe(1)
+  expect(await fixture.sql`select status from early.outbox`).toEqual([{ status: 'published' }])
 })
 
 it.each([
@@ -72,7 +95,7 @@ it('looks up rows to send in partial indexes that leave history out', async () =
   const definitions = (await indexesOf('public', 'outbox')).map((index) => index['indexdef'])
   expect(definitions).toContainEqual(expect.stringMatching(/\(available_at, seq\) WHERE .*pending/))
   expect(definitions).toContainEqual(
-    expect.stringMatching(/\(aggregate_type, aggregate_id, seq\) WHERE .*<> 'published'/),
+    expect.stringMatching(/\(aggregate_type, aggregate_id, status, seq\) WHERE .*<> 'published'/),
   )
 })
 

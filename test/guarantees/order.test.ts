@@ -1,7 +1,6 @@
 // Order per aggregate: events of one key leave in the order in which they were saved, on both paths.
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { postgresStore } from '../../src/store/postgres.ts'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
@@ -127,12 +126,11 @@ it('is not held up by events that wait behind one whose topic is out of reach', 
   await saver.withOutbox(async (_, emit) => {
     emit(newEvent({ aggregateId: 'free', topic: 'there' }))
   })
-  const store = postgresStore(fixture.db, { schema: 'public', name: 'outbox' })
+  const store = fixture.store()
   const claimed = await store.claim({
     lease: { token: randomUUID(), workerId: 'test', ms: 1_000 },
     limit: 2,
     exceptTopics: ['away', 'also "away", {with} \\odd characters'],
-    inOrder: true,
   })
   expect(claimed.map(({ aggregateId }) => aggregateId)).toEqual(['free'])
 })
@@ -171,4 +169,30 @@ it('lets the successors of a dead letter go', async () => {
   while (await outbox.pollOnce());
   expect(handled).toEqual([2])
   expect((await fixture.rows()).map((row) => row.status)).toEqual(['dead_letter', 'published'])
+})
+
+it('sends an event soon after its predecessor at another instance, without waiting for the next poll', async () => {
+  const [started, release] = [defer(), defer()]
+  const log: unknown[] = []
+  const handle = async ({ payload }: { payload: unknown }) => {
+    if (payload === 1) {
+      started.resolve()
+      await release.promise
+    }
+    log.push(payload)
+  }
+  const options = { poller: true, pollInterval: '1h' } as const
+  const a = fixture.handling({ OrderCompleted: handle }, options)
+  const b = fixture.handling({ OrderCompleted: handle }, options)
+  await Promise.all([a.start(), b.start()])
+  await a.withOutbox(async (_, emit) => emit(event(1)))
+  await started.promise
+  await b.withOutbox(async (_, emit) => emit(event(2)))
+  await waitUntil(async () => (await fixture.rows())[1]?.available, {
+    message: 'the second was given back, as the first is in other hands',
+  })
+  const published = nextEvent(b.events, 'event:published')
+  release.resolve()
+  expect(await published).toMatchObject({ path: 'fallback' })
+  expect(log).toEqual([1, 2])
 })

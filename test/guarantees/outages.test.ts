@@ -89,6 +89,25 @@ it('keeps an outage of one topic to that topic, and gives back at once what a pr
   expect((await fixture.rows()).every(isPublished)).toBe(true)
 })
 
+it('blames the topic, not the broker, while the same batch shows that the broker answers', async () => {
+  const publisher = scriptedPublisher((event) =>
+    event.topic === 'away' ? failedAs('transient', 'broker') : acked(event),
+  )
+  const outbox = fixture.outbox({ publisher, ...LONG })
+  await outbox.start()
+  const open = nextEvent(outbox.events, 'circuit:open')
+  await outbox.withOutbox(async (_, emit) => {
+    emit([newEvent({ topic: 'fine' }), newEvent({ topic: 'away' }), newEvent({ topic: 'fine' })])
+  })
+  expect(await open).toMatchObject({ topic: 'away' })
+  await outbox.stop()
+  expect((await fixture.rows()).map(({ status }) => status)).toEqual([
+    'published',
+    'pending',
+    'published',
+  ])
+})
+
 it('lets nothing overtake what waits behind a probe, on the immediate path or later', async () => {
   let away = true
   const publisher = scriptedPublisher((event) =>

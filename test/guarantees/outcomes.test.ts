@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { prepareEvent } from '../../src/events.ts'
-import { postgresStore } from '../../src/store/postgres.ts'
 import type { FailureRecord } from '../../src/store/store.ts'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
@@ -10,7 +9,7 @@ import { lenientRules, newEvent } from '../support/sample-events.ts'
 import { nextEvent, waitUntil } from '../support/wait-until.ts'
 
 const fixture = useFixture()
-const store = () => postgresStore(fixture.db, { schema: 'public', name: 'outbox' })
+
 const lease = (ms: number) => ({ token: randomUUID(), workerId: 'test', ms })
 const failure = (ref: { id: string; token: string }): FailureRecord => ({
   ...ref,
@@ -18,11 +17,14 @@ const failure = (ref: { id: string; token: string }): FailureRecord => ({
   counts: true,
   delayMs: 0,
   error: 'late',
+  copyId: null,
 })
 
 async function saveOne(leaseMs = 0) {
   const born = lease(leaseMs)
-  const [saved] = await store().save(fixture.db, [prepareEvent(newEvent(), lenientRules)], born)
+  const [saved] = await fixture
+    .store()
+    .save(fixture.db, [prepareEvent(newEvent(), lenientRules)], born)
   return { id: saved!.id, token: born.token }
 }
 
@@ -30,11 +32,10 @@ async function claimOne(leaseMs: number) {
   const claimed = lease(leaseMs)
   const [event] = await waitUntil(
     async () => {
-      const events = await store().claim({
+      const events = await fixture.store().claim({
         lease: claimed,
         limit: 1,
         exceptTopics: [],
-        inOrder: true,
       })
       return events.length > 0 && events
     },
@@ -45,8 +46,8 @@ async function claimOne(leaseMs: number) {
 
 it('does not let a late failure overwrite published', async () => {
   const { id, token } = await saveOne()
-  await store().settlePublished([id])
-  expect(await store().settleFailed([failure({ id, token })])).toEqual(new Set())
+  await fixture.store().settlePublished([id])
+  expect(await fixture.store().settleFailed([failure({ id, token })])).toEqual(new Set())
   expect(await fixture.rows()).toMatchObject([{ status: 'published', attempts: 0 }])
 })
 
@@ -55,24 +56,24 @@ it('does not let a holder whose lease was taken over record a failure', async ()
   const first = await claimOne(1)
   const second = await claimOne(60_000)
   expect(second.id).toBe(first.id)
-  expect(await store().settleFailed([failure(first)])).toEqual(new Set())
+  expect(await fixture.store().settleFailed([failure(first)])).toEqual(new Set())
   expect(await fixture.rows()).toMatchObject([{ attempts: 0, last_error: null, available: false }])
-  expect(await store().settleFailed([failure(second)])).toEqual(new Set([second.id]))
+  expect(await fixture.store().settleFailed([failure(second)])).toEqual(new Set([second.id]))
   expect(await fixture.rows()).toMatchObject([{ attempts: 1, last_error: 'late' }])
 })
 
 it('counts a failure that is recorded twice once', async () => {
   const ref = await saveOne(60_000)
-  await store().settleFailed([failure(ref)])
-  await store().settleFailed([failure(ref)])
+  await fixture.store().settleFailed([failure(ref)])
+  await fixture.store().settleFailed([failure(ref)])
   expect(await fixture.rows()).toMatchObject([{ attempts: 1 }])
 })
 
 it('lets a late ack win over another holder, and over a dead letter', async () => {
   const held = await saveOne(60_000)
   const dead = await saveOne(60_000)
-  await store().settleFailed([{ ...failure(dead), status: 'dead_letter' }])
-  await store().settlePublished([held.id, dead.id])
+  await fixture.store().settleFailed([{ ...failure(dead), status: 'dead_letter' }])
+  await fixture.store().settlePublished([held.id, dead.id])
   const statuses = (await fixture.rows()).map((row) => row.status)
   expect(statuses).toEqual(['published', 'published'])
 })
@@ -81,23 +82,23 @@ it('does not renew a lease that somebody else holds by now', async () => {
   await saveOne()
   const first = await claimOne(1)
   const second = await claimOne(60_000)
-  expect(await store().renew([first, second], 60_000)).toEqual(new Set([second.id]))
-  expect(await store().renew([first], 60_000)).toEqual(new Set())
+  expect(await fixture.store().renew([first, second], 60_000)).toEqual(new Set([second.id]))
+  expect(await fixture.store().renew([first], 60_000)).toEqual(new Set())
 })
 
 it('keeps the time of the first ack when a second one comes', async () => {
   const { id } = await saveOne()
-  await store().settlePublished([id])
+  await fixture.store().settlePublished([id])
   const [first] = await fixture.sql`select published_at::text, updated_at::text from outbox`
-  await store().settlePublished([id])
+  await fixture.store().settlePublished([id])
   const [second] = await fixture.sql`select published_at::text, updated_at::text from outbox`
   expect(second).toEqual(first)
 })
 
 it('does not renew the lease of a row that is published', async () => {
   const ref = await saveOne()
-  await store().settlePublished([ref.id])
-  expect(await store().renew([ref], 60_000)).toEqual(new Set())
+  await fixture.store().settlePublished([ref.id])
+  expect(await fixture.store().renew([ref], 60_000)).toEqual(new Set())
   expect(await fixture.rows()).toMatchObject([{ available: true }])
 })
 
@@ -106,25 +107,25 @@ it('gives a row that was claimed but not tried back as it was', async () => {
     const [row] = await fixture.sql`select attempts, last_error, last_attempt_at::text from outbox`
     return row
   }
-  await store().settleFailed([failure(await saveOne(60_000))])
+  await fixture.store().settleFailed([failure(await saveOne(60_000))])
   const before = await lastTry()
   expect(before).toMatchObject({ attempts: 1, last_error: 'late' })
   const untried = { ...failure(await claimOne(60_000)), counts: false, error: null }
-  expect(await store().settleFailed([untried])).toEqual(new Set([untried.id]))
+  expect(await fixture.store().settleFailed([untried])).toEqual(new Set([untried.id]))
   expect(await lastTry()).toEqual(before)
   expect(await fixture.rows()).toMatchObject([{ status: 'pending', available: true }])
 })
 
 it('forgets the last error of an event that went out after all', async () => {
   const ref = await saveOne(60_000)
-  await store().settleFailed([failure(ref)])
-  await store().settlePublished([ref.id])
+  await fixture.store().settleFailed([failure(ref)])
+  await fixture.store().settlePublished([ref.id])
   expect(await fixture.rows()).toMatchObject([{ status: 'published', last_error: null }])
 })
 
 it('shows on a row who saved it, then who claimed it', async () => {
   const born = { ...lease(0), workerId: 'saver' }
-  await store().save(fixture.db, [prepareEvent(newEvent(), lenientRules)], born)
+  await fixture.store().save(fixture.db, [prepareEvent(newEvent(), lenientRules)], born)
   expect(await fixture.rows()).toMatchObject([{ worker_id: 'saver' }])
   await claimOne(60_000)
   expect(await fixture.rows()).toMatchObject([{ worker_id: 'test' }])
@@ -135,8 +136,8 @@ it('claims no more than it is asked to, what has waited longest first', async ()
   await fixture.sql`update outbox set available_at = available_at - interval '1 hour'
     where id = ${refs[1]!.id}`
   const claim = async (limit: number) => {
-    const request = { lease: lease(60_000), limit, exceptTopics: [], inOrder: true }
-    return (await store().claim(request)).map(({ id }) => id)
+    const request = { lease: lease(60_000), limit, exceptTopics: [] }
+    return (await fixture.store().claim(request)).map(({ id }) => id)
   }
   expect(await claim(1)).toEqual([refs[1]!.id])
   expect(await claim(2)).toEqual([refs[0]!.id, refs[2]!.id])
@@ -145,9 +146,9 @@ it('claims no more than it is asked to, what has waited longest first', async ()
 it('claims nothing of the topics that it is told to leave alone', async () => {
   const topics = ['fine', 'away', 'a "quoted, \\\\ {name}']
   const events = topics.map((topic) => prepareEvent(newEvent({ topic }), lenientRules))
-  await store().save(fixture.db, events, lease(0))
-  const request = { lease: lease(60_000), limit: 10, exceptTopics: topics.slice(1), inOrder: true }
-  expect((await store().claim(request)).map(({ topic }) => topic)).toEqual(['fine'])
+  await fixture.store().save(fixture.db, events, lease(0))
+  const request = { lease: lease(60_000), limit: 10, exceptTopics: topics.slice(1) }
+  expect((await fixture.store().claim(request)).map(({ topic }) => topic)).toEqual(['fine'])
 })
 
 it('does not tell of a failure that was fenced off', async () => {

@@ -5,7 +5,11 @@ import { Kafka, type KafkaConfig, logLevel } from 'kafkajs'
 import type postgres from 'postgres'
 import { afterAll, afterEach, beforeAll, describe, inject } from 'vitest'
 import { createOutbox, type Outbox, type OutboxOptions } from '../../src/index.ts'
+import { resolveOptions } from '../../src/options.ts'
 import { type Handler, handlersPublisher } from '../../src/publishers/handlers.ts'
+import type { Executor } from '../../src/store/database.ts'
+import { postgresStore } from '../../src/store/postgres.ts'
+import type { Store } from '../../src/store/store.ts'
 import { connect, createDatabase, type TestConnection, type TestDatabase } from './database.ts'
 
 /** Leases that outlast a test on the slowest machine, and a poller that runs when the test says so. */
@@ -30,6 +34,8 @@ export type Fixture = {
   outbox(options: TestOptions & Pick<OutboxOptions, 'publisher'>): Outbox<PostgresJsDatabase>
   /** One whose events are handled in process. */
   handling(handlers: Record<string, Handler>, options?: TestOptions): Outbox<PostgresJsDatabase>
+  /** The statements themselves, for what happens between two steps. */
+  store(options?: TestOptions): Store<Executor>
   rows(): Promise<Row[]>
 }
 
@@ -85,6 +91,13 @@ export function useFixture(): Fixture {
     },
     handling(handlers, options = {}) {
       return this.outbox({ publisher: handlersPublisher({ handlers }), ...options })
+    },
+    store(options = {}) {
+      const publisher = handlersPublisher({ handlers: {} })
+      return postgresStore(
+        connection.db,
+        resolveOptions({ db: connection.db, publisher, ...options }),
+      )
     },
     async rows() {
       return await connection.client<Row[]>`

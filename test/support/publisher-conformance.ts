@@ -110,6 +110,20 @@ export function describePublisher(name: string, open: () => Promise<PublisherUnd
     )
 
     it(
+      'holds what follows an event that failed for good, when told to, and nothing else',
+      withPublisher(async ({ publisher, openTopic, arrivals, poison }) => {
+        const topic = await openTopic()
+        const bad = poison(topic)
+        const follower = () => outboxEvent({ topic, aggregateId: bad.aggregateId })
+        const other = outboxEvent({ topic })
+        const events = [bad, follower(), other, follower()]
+        const results = await publisher.publish(events, { deadLettersHold: true })
+        expect(results.map(verdictOf)).toEqual([expect.any(String), 'held', 'ok', 'held'])
+        expect((await arrivals(topic)).map(({ key }) => key)).toEqual([other.aggregateId])
+      }),
+    )
+
+    it(
       'sends several batches at the same time',
       withPublisher(async ({ publisher, openTopic, arrivals }) => {
         const topic = await openTopic()

@@ -141,3 +141,62 @@ it('leaves no timer behind when it is stopped at rest', async () => {
     vi.useRealTimers()
   }
 })
+
+it('rests longer and longer while its runs fail, and tells when they work again', async () => {
+  vi.useFakeTimers()
+  try {
+    const runsAt: number[] = []
+    const [onError, onRecovered] = [vi.fn(), vi.fn()]
+    const run = async () => {
+      runsAt.push(performance.now())
+      if (runsAt.length <= 8) throw new Error('away')
+      return false
+    }
+    const loop = new Loop({ intervalMs: 10, run, onError, onRecovered })
+    loop.start()
+    await vi.advanceTimersByTimeAsync(20_000)
+    const pauses = runsAt.slice(1, 10).map((at, n) => at - runsAt[n]!)
+    expect(pauses).toEqual([100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 10])
+    expect(onError).toHaveBeenCalledTimes(8)
+    expect(onRecovered).toHaveBeenCalledOnce()
+    await loop.stop()
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+it('looks again after growing pauses when it watches, until they are as long as its interval', async () => {
+  vi.useFakeTimers()
+  try {
+    const runsAt: number[] = []
+    const run = async () => {
+      runsAt.push(performance.now())
+      return false
+    }
+    const loop = new Loop({ intervalMs: 300, run, onError: noError })
+    loop.start({ atOnce: false })
+    await vi.advanceTimersByTimeAsync(299)
+    expect(runsAt).toEqual([])
+    loop.watch()
+    await vi.advanceTimersByTimeAsync(1_300)
+    expect(runsAt.slice(1).map((at, n) => at - runsAt[n]!)).toEqual([50, 100, 200, 300, 300, 300])
+    await loop.stop()
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+it('asks for its pause each time when that is a function', async () => {
+  vi.useFakeTimers()
+  try {
+    const pauses = [100, 200]
+    const run = vi.fn(async () => false)
+    const loop = new Loop({ intervalMs: () => pauses.shift() ?? HOUR, run, onError: noError })
+    loop.start({ atOnce: false })
+    await vi.advanceTimersByTimeAsync(300)
+    expect(run).toHaveBeenCalledTimes(2)
+    await loop.stop()
+  } finally {
+    vi.useRealTimers()
+  }
+})

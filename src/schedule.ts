@@ -1,0 +1,34 @@
+// When something that is done now and then is done next: at an interval, or as a cron expression says.
+import { Cron } from 'croner'
+import { type Duration, show } from './duration.ts'
+import { OutboxOptionsError } from './errors.ts'
+import { MAX_TIMER_MS, requireDuration } from './validate.ts'
+
+/** A duration, or a cron expression such as `'0 3 * * *'`, read in the time zone of the process. */
+export type Schedule = Duration | (string & {})
+
+export interface ResolvedSchedule {
+  /** How long it is from now to the next time. */
+  readonly pauseMs: () => number
+  /** Whether it is due at start as well. An hour on the clock is waited for. */
+  readonly atOnce: boolean
+}
+
+export function requireSchedule(option: string, value: unknown): ResolvedSchedule {
+  if (typeof value !== 'string' || !value.trim().includes(' ')) {
+    const ms = requireDuration(option, value, 1_000)
+    return { pauseMs: () => ms, atOnce: true }
+  }
+  const cron = parse(option, value)
+  return { pauseMs: () => Math.min(cron.msToNext() ?? MAX_TIMER_MS, MAX_TIMER_MS), atOnce: false }
+}
+
+function parse(option: string, pattern: string): Cron {
+  try {
+    const cron = new Cron(pattern, { paused: true })
+    if (cron.nextRun()) return cron
+  } catch {}
+  throw new OutboxOptionsError(
+    `${option} must be a duration such as '1h' or a cron expression such as '0 3 * * *', got ${show(pattern)}`,
+  )
+}

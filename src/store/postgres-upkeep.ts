@@ -1,0 +1,218 @@
+// The statements beside the path: what is old, what is dead, how much there is. Each is bounded, so that
+// none of them is in the way of the path, however large the table.
+import { sql, type SQL } from 'drizzle-orm'
+import type { EventRef } from '../events.ts'
+import { type DrizzleDatabase, run, runWithin } from './database.ts'
+import { EVENT_COLUMNS, type EventRow, encodeArray, toEvent } from './rows.ts'
+import type {
+  Count,
+  DeadLetterFilter,
+  DeadLetterPage,
+  Latency,
+  PurgeRequest,
+  Store,
+  StoreRules,
+} from './store.ts'
+import { lockName, qualifiedName, quoteName } from './table-name.ts'
+
+/** Counted one by one up to here. */
+const COUNTED = 10_000
+
+/** Latency is looked up over this many of the newest events. */
+const RECENT = 1_000
+
+type Upkeep = Pick<
+  Store<never>,
+  | 'purge'
+  | 'listDeadLetters'
+  | 'retryDeadLetters'
+  | 'discardDeadLetters'
+  | 'countDeadLetters'
+  | 'countPending'
+  | 'stats'
+>
+
+export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep {
+  const { table, statementTimeoutMs } = rules
+  const outbox = qualifiedName(table)
+  const runHere = <Row>(step: string, query: SQL) =>
+    runWithin<Row>(statementTimeoutMs, db, step, query)
+  const refs = sql`o.id, o.event_type as type, o.aggregate_type as "aggregateType",
+    o.aggregate_id as "aggregateId", o.topic`
+
+  // Ids begin with the time at which they were made, so the primary key leads to old rows without an index
+  // of their own; what decides is the time in the row, by the database's clock. An application whose clock
+  // is ahead has its rows deleted later, never sooner.
+  async function purge({ status, olderThanMs, limit, after }: PurgeRequest) {
+    const age = sql`${olderThanMs}::float8 * interval '1 ms'`
+    const bornBefore = sql`(lpad(to_hex((extract(epoch from now() - ${age}) * 1000)::bigint), 12, '0')
+      || repeat('0', 20))::uuid`
+    const diedAt = status === 'published' ? sql`o.published_at` : sql`o.last_attempt_at`
+    const [purged] = await runHere<{ deleted: number; last: string | null }>(
+      'delete old rows',
+      sql`
+        with turn as materialized (
+          select pg_try_advisory_xact_lock(hashtextextended(${`${lockName(table)} purge`}::text, 0)) as mine
+        ), old as materialized (
+          select o.id from ${outbox} o
+          where (select mine from turn) and o.status = ${sql.raw(`'${status}'`)}
+            and ${diedAt} < now() - ${age} and o.id < ${bornBefore}
+            and o.id > coalesce(${after}::text::uuid, '00000000-0000-0000-0000-000000000000')
+          order by o.id limit ${limit}::int for update skip locked
+        ), gone as (
+          delete from ${outbox} o using old where o.id = old.id returning o.id
+        )
+        select count(*)::int as deleted, (select g.id from gone g order by g.id desc limit 1) as last
+        from gone`,
+    )
+    return purged!
+  }
+
+  async function listDeadLetters(filter: DeadLetterFilter, { limit, afterSeq }: DeadLetterPage) {
+    const rows = await run<EventRow & { error: string | null; diedAt: number }>(
+      db,
+      'list dead letters',
+      sql`
+        select ${EVENT_COLUMNS}, o.last_error as error,
+          (extract(epoch from o.last_attempt_at) * 1000)::float8 as "diedAt"
+        from ${outbox} o where ${matching(filter)} and o.seq > ${afterSeq}::float8::bigint
+        order by o.seq limit ${limit}::int`,
+    )
+    return rows.map(({ error, diedAt, ...row }) => {
+      return { ...toEvent(row), error: error ?? '', diedAt: new Date(diedAt) }
+    })
+  }
+
+  async function retryDeadLetters(filter: DeadLetterFilter) {
+    return await run<EventRef>(
+      db,
+      'retry dead letters',
+      sql`
+        update ${outbox} o set status = 'pending', attempts = 0, available_at = clock_timestamp(),
+          lease_token = null, updated_at = clock_timestamp()
+        where ${matching(filter)} returning ${refs}`,
+    )
+  }
+
+  async function discardDeadLetters(filter: DeadLetterFilter) {
+    return await run<EventRef>(
+      db,
+      'discard dead letters',
+      sql`delete from ${outbox} o where ${matching(filter)} returning ${refs}`,
+    )
+  }
+
+  async function countDeadLetters() {
+    const rows = await runHere<{ type: string; count: number }>(
+      'count dead letters',
+      sql`select event_type as type, count(*)::int as count from ${outbox}
+        where status = 'dead_letter' group by event_type order by event_type`,
+    )
+    return Object.fromEntries(rows.map(({ type, count }) => [type, count]))
+  }
+
+  async function countPending(limit: number) {
+    const [counted] = await runHere<{ count: number }>(
+      'count what waits',
+      sql`select count(*)::int as count
+        from (select 1 from ${outbox} where status = 'pending' limit ${limit}::int) waiting`,
+    )
+    return counted!.count
+  }
+
+  async function stats() {
+    const estimate = (name: string) => sql`(select c.reltuples::float8 from pg_class c
+      where c.oid = to_regclass(${`${quoteName(table.schema)}.${quoteName(name)}`}::text))`
+    const [[counts], latency] = await Promise.all([
+      runHere<Counts>(
+        'count events',
+        sql`
+          select w.*, d.*, ${estimate(table.name)} as "rowsEstimate",
+            ${estimate(`${table.name}_available_idx`)} as "pendingEstimate",
+            ${estimate(`${table.name}_dead_idx`)} as "deadEstimate"
+          from (
+            select count(*)::int as pending, count(*) filter (where available_at <= now())::int as due,
+              count(*) filter (where attempts > 0)::int as retrying,
+              coalesce(max(attempts), 0)::int as "mostAttempts",
+              (extract(epoch from clock_timestamp() - min(created_at)) * 1000)::float8 as "lagMs"
+            from (select * from ${outbox} where status = 'pending'
+              order by available_at, seq limit ${COUNTED + 1}) p
+          ) w, (
+            select count(*)::int as dead
+            from (select 1 from ${outbox} where status = 'dead_letter' limit ${COUNTED + 1}) p
+          ) d`,
+      ),
+      runHere<Latency & { type: string }>(
+        'look up latencies',
+        sql`
+          select event_type as type, count(*)::int as events, max(ms) as "maxMs",
+            percentile_cont(0.5) within group (order by ms) as "medianMs",
+            percentile_cont(0.95) within group (order by ms) as "p95Ms"
+          from (
+            select event_type, (extract(epoch from published_at - created_at) * 1000)::float8 as ms
+            from (select * from ${outbox} order by id desc limit ${RECENT}) newest
+            where status = 'published'
+          ) published group by event_type order by event_type`,
+      ),
+    ])
+    const { due, retrying, mostAttempts, lagMs } = counts!
+    const pending = settleCount(counts!.pending, counts!.pendingEstimate)
+    const dead = settleCount(counts!.dead, counts!.deadEstimate)
+    const others = (counts!.rowsEstimate ?? 0) - pending.count - dead.count
+    const published: Count = { count: Math.max(0, Math.round(others)), exact: false }
+    return {
+      pending,
+      dead,
+      published,
+      due,
+      retrying,
+      mostAttempts,
+      lagMs,
+      latency: Object.fromEntries(latency.map(({ type, ...ms }) => [type, ms])),
+    }
+  }
+
+  return {
+    purge,
+    listDeadLetters,
+    retryDeadLetters,
+    discardDeadLetters,
+    countDeadLetters,
+    countPending,
+    stats,
+  }
+}
+
+interface Counts {
+  pending: number
+  due: number
+  retrying: number
+  mostAttempts: number
+  lagMs: number | null
+  dead: number
+  rowsEstimate: number | null
+  pendingEstimate: number | null
+  deadEstimate: number | null
+}
+
+function settleCount(counted: number, estimate: number | null): Count {
+  if (counted <= COUNTED) return { count: counted, exact: true }
+  return { count: Math.max(counted, Math.round(estimate ?? 0)), exact: false }
+}
+
+function matching(filter: DeadLetterFilter): SQL {
+  const { id, type, aggregateType, aggregateId, diedSince, diedBefore } = filter
+  const conditions = [sql`o.status = 'dead_letter'`]
+  if (id !== undefined) {
+    const ids = encodeArray(typeof id === 'string' ? [id] : id)
+    conditions.push(sql`o.id = any (${ids}::text::uuid[])`)
+  }
+  if (type !== undefined) conditions.push(sql`o.event_type = ${type}::text`)
+  if (aggregateType !== undefined) conditions.push(sql`o.aggregate_type = ${aggregateType}::text`)
+  if (aggregateId !== undefined) conditions.push(sql`o.aggregate_id = ${aggregateId}::text`)
+  if (diedSince)
+    conditions.push(sql`o.last_attempt_at >= ${diedSince.toISOString()}::text::timestamptz`)
+  if (diedBefore)
+    conditions.push(sql`o.last_attempt_at < ${diedBefore.toISOString()}::text::timestamptz`)
+  return sql.join(conditions, sql` and `)
+}

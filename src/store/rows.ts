@@ -1,0 +1,30 @@
+// How rows and lists cross between Postgres and the application.
+import { sql } from 'drizzle-orm'
+import type { OutboxEvent } from '../events.ts'
+
+export const OCCURRED_AT = sql`(extract(epoch from o.occurred_at) * 1000)::float8 as "occurredAt"`
+
+/** An event, of a table that is called o. The payload stays text: it is handed on, not looked at. */
+export const EVENT_COLUMNS = sql`o.id, o.seq::text, o.event_type as type,
+  o.aggregate_type as "aggregateType", o.aggregate_id as "aggregateId", o.topic, o.payload::text,
+  o.headers::text, ${OCCURRED_AT}, o.attempts, o.max_attempts as "maxAttempts"`
+
+export interface EventRow extends Omit<OutboxEvent, 'seq' | 'headers' | 'occurredAt'> {
+  seq: string
+  headers: string
+  occurredAt: number
+}
+
+export function toEvent(row: EventRow): OutboxEvent {
+  return {
+    ...row,
+    seq: Number(row.seq),
+    headers: JSON.parse(row.headers) as Record<string, string>,
+    occurredAt: new Date(row.occurredAt),
+  }
+}
+
+export function encodeArray(values: readonly string[]): string {
+  const items = values.map((value) => `"${value.replaceAll(/["\\]/g, '\\$&')}"`)
+  return `{${items.join(',')}}`
+}

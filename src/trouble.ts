@@ -1,0 +1,45 @@
+// Trouble that lasts is told of when it begins, once a minute while it goes on, and when it is over: an
+// outage must not fill the log.
+import { performance } from 'node:perf_hooks'
+import type { Logger } from './logger.ts'
+
+const REMINDER_MS = 60_000
+
+export interface TroubleTexts {
+  readonly level: 'warn' | 'error'
+  readonly begins: string
+  readonly goesOn: string
+  readonly over: string
+}
+
+export class Trouble {
+  readonly #logger: Logger
+  readonly #texts: TroubleTexts
+  #since: number | null = null
+  #toldAt = 0
+
+  constructor(logger: Logger, texts: TroubleTexts) {
+    this.#logger = logger
+    this.#texts = texts
+  }
+
+  /** It happened, for the first time or again. */
+  happened(fields: object): void {
+    const now = performance.now()
+    const { level, begins, goesOn } = this.#texts
+    if (this.#since === null) {
+      this.#since = now
+      this.#logger[level](fields, begins)
+    } else if (now - this.#toldAt >= REMINDER_MS) {
+      this.#logger[level]({ ...fields, forMs: Math.round(now - this.#since) }, goesOn)
+    } else return
+    this.#toldAt = now
+  }
+
+  isOver(fields: object): void {
+    if (this.#since === null) return
+    const afterMs = Math.round(performance.now() - this.#since)
+    this.#since = null
+    this.#logger.info({ ...fields, afterMs }, this.#texts.over)
+  }
+}

@@ -1,0 +1,127 @@
+// Retention: published events go when they are old enough, by the database's clock; everything else stays.
+import { expect, it } from 'vitest'
+import { useFixture } from '../support/fixture.ts'
+import { recordingLogger } from '../support/recording-logger.ts'
+import { newEvent } from '../support/sample-events.ts'
+import { nextEvent, waitUntil } from '../support/wait-until.ts'
+
+const fixture = useFixture()
+const handlers = { OrderCompleted: () => {} }
+
+/** Rows of that age, with ids that were made at that time. */
+async function insertRows(count: number, status: string, days: number) {
+  await fixture.sql`
+    insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload, headers, status,
+      max_attempts, available_at, occurred_at, created_at, published_at, last_attempt_at)
+    select (lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0')
+        || '7' || substr(md5(random()::text), 1, 19))::uuid,
+      'order', n, 'OrderCompleted', 'order', '1', '{}', ${status}, 10, at, at, at, at, at
+    from generate_series(1, ${count}::int) n, (select now() - ${days}::int * interval '1 day' as at) t`
+}
+
+const countRows = async () =>
+  Object.fromEntries(
+    (await fixture.sql`select status, count(*)::int from outbox group by 1`).map((row) => [
+      row['status'],
+      row['count'],
+    ]),
+  ) as Record<string, number>
+
+it('deletes published events after seven days, and keeps whatever is not published', async () => {
+  await insertRows(5, 'published', 8)
+  await insertRows(3, 'published', 6)
+  await insertRows(2, 'pending', 400)
+  await insertRows(4, 'dead_letter', 400)
+  expect(await fixture.handling(handlers).purge()).toBe(5)
+  expect(await countRows()).toEqual({ published: 3, pending: 2, dead_letter: 4 })
+})
+
+it('goes by when an event was published, not by when it was saved', async () => {
+  await insertRows(2, 'published', 30)
+  await fixture.sql`update outbox set published_at = now() where aggregate_id = '1'`
+  expect(await fixture.handling(handlers).purge()).toBe(1)
+  expect(await fixture.rows()).toMatchObject([{ aggregate_id: '1' }])
+})
+
+it('gets through any number of rows, past those that stay', async () => {
+  await insertRows(2_500, 'dead_letter', 30)
+  await insertRows(2_500, 'published', 30)
+  await insertRows(2_500, 'pending', 29)
+  await insertRows(10, 'published', 28)
+  const logger = recordingLogger()
+  expect(await fixture.handling(handlers, { logger }).purge()).toBe(2_510)
+  expect(await countRows()).toEqual({ dead_letter: 2_500, pending: 2_500 })
+  expect(logger.lines).toMatchObject([{ level: 'info', fields: { deleted: 2_510 } }])
+})
+
+it('gives dead letters a retention of their own', async () => {
+  await insertRows(2, 'dead_letter', 40)
+  await insertRows(3, 'dead_letter', 20)
+  await insertRows(4, 'published', 2)
+  const outbox = fixture.handling(handlers, { retention: '1d', deadLetterRetention: '30d' })
+  expect(await outbox.purge()).toBe(6)
+  expect(await countRows()).toEqual({ dead_letter: 3 })
+})
+
+it('deletes an event as it is recorded when retention is 0', async () => {
+  const outbox = fixture.handling(
+    { ...handlers, Bad: () => Promise.reject(new Error('no')) },
+    { retention: 0, maxAttempts: 1 },
+  )
+  await outbox.start()
+  const dead = nextEvent(outbox.events, 'event:dead')
+  await outbox.withOutbox(async (_, emit) => {
+    emit([newEvent(), newEvent({ type: 'Bad', aggregateId: 'bad' })])
+  })
+  await dead
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await outbox.stop()
+  expect(await fixture.rows()).toMatchObject([{ aggregate_id: 'bad', status: 'dead_letter' }])
+})
+
+it('is done by one instance at a time, and waits for nobody', async () => {
+  await insertRows(10, 'published', 30)
+  const outbox = fixture.handling(handlers)
+  await fixture.sql.begin(async (tx) => {
+    // What another instance does in the middle of a batch.
+    await tx`select pg_advisory_xact_lock(hashtextextended('aftercommit:"public"."outbox" purge', 0))`
+    expect(await outbox.purge()).toBe(0)
+  })
+  await fixture.sql.begin(async (tx) => {
+    await tx`select 1 from outbox where aggregate_id = '1' for update`
+    expect(await outbox.purge()).toBe(9)
+  })
+  expect(await outbox.purge()).toBe(1)
+})
+
+it('runs by itself from start() on, again and again', async () => {
+  await insertRows(5, 'published', 30)
+  const outbox = fixture.handling(handlers, { cleanup: '1s' })
+  await outbox.start()
+  const empty = async () => (await fixture.rows()).length === 0
+  await waitUntil(empty, { message: 'the first round deleted them' })
+  await insertRows(5, 'published', 30)
+  expect(await waitUntil(empty, { message: 'the next round deleted these' })).toBe(true)
+})
+
+it('runs when a cron expression says so, and not before', async () => {
+  await insertRows(5, 'published', 30)
+  const never = fixture.handling(handlers, { cleanup: '0 0 29 2 *' })
+  await never.start()
+  await never.stop()
+  expect(await countRows()).toEqual({ published: 5 })
+  const everySecond = fixture.handling(handlers, { cleanup: '* * * * * *' })
+  await everySecond.start()
+  const empty = async () => (await fixture.rows()).length === 0
+  expect(await waitUntil(empty, { message: 'it ran' })).toBe(true)
+})
+
+it('does not run when it is switched off', async () => {
+  await insertRows(5, 'published', 30)
+  for (const off of [{ cleanup: false }, { enabled: false }] as const) {
+    const outbox = fixture.handling(handlers, off)
+    await outbox.start()
+    await outbox.stop()
+  }
+  expect(await countRows()).toEqual({ published: 5 })
+})

@@ -1,0 +1,183 @@
+// Postgres crashes, fails over or vanishes under a running outbox. The loops outlive it without help, and
+// what was committed is delivered.
+import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
+import { drizzle as drizzleJs } from 'drizzle-orm/postgres-js'
+import pg from 'pg'
+import postgres from 'postgres'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { createOutbox, type DrizzleDatabase } from '../../src/index.ts'
+import { handlersPublisher } from '../../src/publishers/handlers.ts'
+import { connect } from '../support/database.ts'
+import { useFixture } from '../support/fixture.ts'
+import { type PostgresServer, startPostgres } from '../support/postgres-server.ts'
+import { recordingLogger } from '../support/recording-logger.ts'
+import { newEvent } from '../support/sample-events.ts'
+import { startProxy } from '../support/tcp-proxy.ts'
+import { nextEvent, waitUntil } from '../support/wait-until.ts'
+
+const fixture = useFixture()
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterAll(() => server.stop())
+
+type Opened = { db: DrizzleDatabase; close: () => Promise<void> }
+
+function openPostgresJs(url: string) {
+  const client = postgres(url, { backoff: () => 0, fetch_types: false, onnotice: () => {} })
+  return { db: drizzleJs(client), close: () => client.end({ timeout: 0 }) }
+}
+
+function openNodePostgres(url: string) {
+  const pool = new pg.Pool({ connectionString: url })
+  // As docs/operations.md asks: a connection that dies tells of it here, at rest or in a transaction.
+  pool.on('error', () => {})
+  pool.on('connect', (client) => client.on('error', () => {}))
+  // Drizzle never returns a connection on which BEGIN failed (drizzle-orm#6241), and the pool's end would
+  // wait for it.
+  return { db: drizzlePg(pool), close: async () => void pool.end() }
+}
+
+// postgres-js 3.4.9 throws past everybody when a connection dies with a transaction open on it
+// (porsager/postgres#1208), so there the application pauses while Postgres is away.
+it.each<[string, 'writes on' | 'pauses', (url: string) => Opened]>([
+  ['postgres-js', 'pauses', openPostgresJs],
+  ['node-postgres', 'writes on', openNodePostgres],
+])(
+  'delivers what was committed, in order, over three crashes of Postgres (%s, the application %s)',
+  async (driver, meanwhile, open) => {
+    const { db, close } = open(server.url)
+    const table = `outbox_${driver.replaceAll('-', '_')}`
+    const seen = new Map<number, number>()
+    const logger = recordingLogger()
+    const outbox = createOutbox({
+      db,
+      table,
+      migrate: true,
+      logger,
+      publisher: handlersPublisher({
+        handlers: {
+          OrderCompleted: ({ payload }) => {
+            seen.set(payload as number, (seen.get(payload as number) ?? 0) + 1)
+          },
+        },
+      }),
+      threshold: '1s',
+      publishTimeout: '900ms',
+      pollInterval: '200ms',
+    })
+    await outbox.start()
+    const committed: number[] = []
+    let next = 0
+    const writeUntil = async (enough: () => boolean) => {
+      while (!enough()) {
+        const n = (next += 1)
+        const saved = outbox.withOutbox(async (_, emit) => {
+          emit(newEvent({ aggregateId: 'one', payload: n }))
+        })
+        // A failure is the application's own business; it goes on with the next.
+        await saved.then(() => committed.push(n)).catch(() => new Promise(setImmediate))
+      }
+    }
+    for (let crash = 0; crash < 3; crash += 1) {
+      const enough = committed.length + 50
+      await writeUntil(() => committed.length >= enough)
+      let isBack = false
+      const writing = meanwhile === 'writes on' ? writeUntil(() => isBack) : null
+      await server.kill()
+      await server.start()
+      isBack = true
+      await writing
+    }
+    await waitUntil(() => committed.every((n) => seen.has(n)), {
+      message: () => `all were delivered, not ${seen.size} of ${committed.length}`,
+    })
+    await outbox.stop()
+    const rows = await connectOnce(
+      server.url,
+      (sql) => sql`select payload::text::int as n, status from ${sql(table)} order by seq`,
+    )
+    await close()
+    expect(rows.every(({ status }) => status === 'published')).toBe(true)
+    // A unit of work whose COMMIT got no answer may have committed; nothing else was ever delivered.
+    expect([...seen.keys()]).toEqual(rows.map(({ n }) => n))
+    // A database that is away is told of once in a while, not once per try.
+    expect(logger.lines.filter(({ level }) => level === 'error').length).toBeLessThan(20)
+  },
+)
+
+async function connectOnce<T>(url: string, run: (sql: postgres.Sql) => Promise<T>): Promise<T> {
+  const connection = connect(url)
+  return await run(connection.client).finally(() => connection.close())
+}
+
+it('goes on by itself after a fail-over to a server that at first takes no writes', async () => {
+  const name = new URL(fixture.url).pathname.slice(1)
+  // What a client sees of it: its connections end, and new ones are read-only until the promotion.
+  const failOver = (readOnly: 'on' | 'off') =>
+    connectOnce(inject('databaseUrl'), async (sql) => {
+      await sql.unsafe(`alter database "${name}" set default_transaction_read_only = ${readOnly}`)
+      await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`
+    })
+  const handled: unknown[] = []
+  const { db, close } = openPostgresJs(fixture.url)
+  const outbox = fixture.handling(
+    { OrderCompleted: ({ payload }) => void handled.push(payload) },
+    { db, poller: true, pollInterval: '50ms' },
+  )
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 1 })))
+  await waitUntil(() => handled.length === 1, { message: 'it works before' })
+
+  const refused = nextEvent(outbox.events, 'error', ({ step, error }) => {
+    return step === 'poll' && /read-only/.test(error.message)
+  })
+  await failOver('on')
+  await refused
+  await expect(
+    outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 2 }))),
+  ).rejects.toThrow(/read-only/)
+  await failOver('off')
+  await waitUntil(
+    () =>
+      outbox
+        .withOutbox(async (_, emit) => emit(newEvent({ payload: 3 })))
+        .then(
+          () => true,
+          () => false,
+        ),
+    { message: 'a unit of work commits again' },
+  )
+  await waitUntil(() => handled.includes(3), { message: 'it works after' })
+  expect(handled).toEqual([1, 3])
+  await outbox.stop()
+  await close()
+})
+
+it('does not wait for ever on a connection whose other end is gone', async () => {
+  const proxy = await startProxy({ port: Number(new URL(fixture.url).port) })
+  const url = new URL(fixture.url)
+  url.port = String(proxy.port)
+  const { db, close } = openNodePostgres(url.href)
+  const handled: unknown[] = []
+  const outbox = createOutbox({
+    db,
+    publisher: handlersPublisher({
+      handlers: { OrderCompleted: ({ payload }) => void handled.push(payload) },
+    }),
+    threshold: '1s',
+    publishTimeout: '900ms',
+    pollInterval: '20ms',
+  })
+  await outbox.start()
+  const gone = nextEvent(outbox.events, 'error', ({ step }) => step === 'poll')
+  proxy.halfOpen()
+  expect((await gone).error).toMatchObject({ code: 'STORE_TIMEOUT' })
+  await proxy.accept()
+  await fixture.handling({}).withOutbox(async (_, emit) => emit(newEvent({ payload: 'saved' })))
+  await waitUntil(() => handled.length === 1, { message: 'the poller is at work again' })
+  await outbox.stop()
+  await proxy.stop()
+  await close()
+})

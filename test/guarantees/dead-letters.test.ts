@@ -1,0 +1,260 @@
+// Dead letters wait for a person, who can find them, give them another life in their old place, or do
+// without them.
+import { expect, it } from 'vitest'
+import type { HandledEvent } from '../../src/publishers/handlers.ts'
+import { useFixture } from '../support/fixture.ts'
+import { recordingLogger } from '../support/recording-logger.ts'
+import { newEvent } from '../support/sample-events.ts'
+import { acked, failedAs, scriptedPublisher } from '../support/scripted-publisher.ts'
+import { nextEvent, waitUntil } from '../support/wait-until.ts'
+
+const fixture = useFixture()
+
+/** An outbox whose handlers refuse what is broken, at the first attempt for good. */
+function fallible() {
+  const state = { broken: true, handled: [] as unknown[] }
+  const handle = ({ payload, headers }: HandledEvent) => {
+    if (state.broken && !headers['fine']) throw new Error(`refused ${String(payload)}`)
+    state.handled.push(payload)
+  }
+  const handlers = { OrderCompleted: handle, OrderPaid: handle, DeadLettered: handle }
+  return { state, handlers }
+}
+
+const fine = { headers: { fine: 'yes' } }
+
+async function bury(events: Parameters<typeof newEvent>[0][], options = {}) {
+  const { state, handlers } = fallible()
+  const outbox = fixture.handling(handlers, { maxAttempts: 1, ...options })
+  await outbox.withOutbox(async (_, emit) => emit(events.map((event) => newEvent(event))))
+  await waitUntil(async () => (await outbox.pollOnce()) === 0, { message: 'nothing is left' })
+  return { outbox, state }
+}
+
+it('lists dead letters with what they died of, by id, type, aggregate and time', async () => {
+  const { outbox } = await bury([
+    { payload: 1 },
+    { payload: 2, type: 'OrderPaid', aggregateId: 'two' },
+    { payload: 3, aggregateType: 'cart', aggregateId: 'three' },
+    { payload: 4, ...fine },
+  ])
+  const { deadLetters } = outbox
+  const all = await deadLetters.list()
+  expect(all).toMatchObject([
+    { payload: '1', error: expect.stringContaining('refused 1'), attempts: 1 },
+    { payload: '2', type: 'OrderPaid' },
+    { payload: '3', aggregateType: 'cart', topic: 'cart' },
+  ])
+  const payloads = async (listing: Parameters<typeof deadLetters.list>[0]) =>
+    (await deadLetters.list(listing)).map(({ payload }) => Number(payload))
+  expect(await payloads({ id: all[0]!.id })).toEqual([1])
+  expect(await payloads({ id: [all[0]!.id, all[2]!.id] })).toEqual([1, 3])
+  expect(await payloads({ type: 'OrderPaid' })).toEqual([2])
+  expect(await payloads({ aggregateType: 'cart' })).toEqual([3])
+  expect(await payloads({ aggregateId: 'two' })).toEqual([2])
+  expect(await payloads({ aggregateId: 'two', type: 'OrderCompleted' })).toEqual([])
+  expect(await payloads({ limit: 2 })).toEqual([1, 2])
+  expect(await payloads({ limit: 2, afterSeq: all[1]!.seq })).toEqual([3])
+  const last = all[2]!.diedAt
+  const later = new Date(last.getTime() + 1)
+  expect(await payloads({ diedSince: later })).toEqual([])
+  expect(await payloads({ diedBefore: later })).toEqual([1, 2, 3])
+})
+
+it('gives a retried one all its attempts back, and its id and its place in the order', async () => {
+  const { outbox, state } = await bury([{ payload: 1, aggregateId: 'one' }])
+  const id = (await outbox.deadLetters.list())[0]!.id
+  await outbox.withOutbox(async (_, emit) => {
+    emit([newEvent({ payload: 2, aggregateId: 'one' }), newEvent({ payload: 'other' })])
+  })
+  state.broken = false
+  expect(await outbox.deadLetters.retry({ id })).toBe(1)
+  expect((await fixture.rows())[0]).toMatchObject({ id, status: 'pending', attempts: 0 })
+  await waitUntil(async () => (await outbox.pollOnce()) === 0, { message: 'nothing is left' })
+  expect(state.handled.filter((payload) => payload !== 'other')).toEqual([1, 2])
+  expect(await outbox.deadLetters.list()).toEqual([])
+})
+
+it('keeps a later event back on the immediate path while a retried one waits before it', async () => {
+  const { outbox, state } = await bury([{ payload: 1, aggregateId: 'one' }])
+  await outbox.start()
+  await outbox.deadLetters.retry({ all: true })
+  state.broken = false
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 2, aggregateId: 'one' })))
+  await outbox.stop()
+  expect(state.handled).toEqual([])
+  await waitUntil(async () => (await outbox.pollOnce()) === 0, { message: 'nothing is left' })
+  expect(state.handled).toEqual([1, 2])
+})
+
+it('sends a retried one at once, without waiting for the next poll', async () => {
+  const { outbox, state } = await bury([{ payload: 1 }], { poller: true, pollInterval: '1h' })
+  await outbox.start()
+  state.broken = false
+  const published = nextEvent(outbox.events, 'event:published')
+  await outbox.deadLetters.retry({ type: 'OrderCompleted' })
+  expect(await published).toMatchObject({ path: 'fallback' })
+})
+
+it('discards what is asked for and nothing else', async () => {
+  const { outbox } = await bury([
+    { payload: 1 },
+    { payload: 2, type: 'OrderPaid' },
+    { payload: 3, type: 'OrderPaid' },
+    { payload: 4, ...fine },
+  ])
+  expect(await outbox.deadLetters.discard({ type: 'OrderPaid' })).toBe(2)
+  expect(await outbox.deadLetters.discard({ type: 'OrderPaid' })).toBe(0)
+  expect((await fixture.rows()).map(({ event_type, status }) => [event_type, status])).toEqual([
+    ['OrderCompleted', 'dead_letter'],
+    ['OrderCompleted', 'published'],
+  ])
+})
+
+it.each([
+  ['nothing', undefined, /takes an object/],
+  ['an empty filter', {}, /\{ all: true \} for every one/],
+  ['a filter whose value is undefined', { id: undefined }, /\{ all: true \} for every one/],
+  ['all and a filter', { all: true, type: 'OrderPaid' }, /takes a filter/],
+  ['all that is not true', { all: false }, /all must be true, got false/],
+  ['an unknown field', { typ: 'OrderPaid' }, /did you mean 'type'/],
+  ['an id that is none', { id: 'x' }, /id must be the id of an event, a UUID, got 'x'/],
+  ['a type that is no string', { type: 7 }, /type must be a string, got 7/],
+  ['a time that is none', { diedSince: '2026' }, /diedSince must be a valid Date/],
+])('touches nothing when it is given %s', async (_, selection, message) => {
+  const { outbox } = await bury([{ payload: 1 }])
+  for (const act of ['retry', 'discard'] as const) {
+    const refused = outbox.deadLetters[act](selection as never)
+    await expect(refused).rejects.toMatchObject({ code: 'OPTIONS_INVALID' })
+    await expect(refused).rejects.toThrow(message)
+  }
+  expect(await fixture.rows()).toMatchObject([{ status: 'dead_letter' }])
+})
+
+it('lets later events go on without a dead letter, or keeps them back (continue, hold)', async () => {
+  const events = [1, 2, 3].map((payload) => ({ payload, aggregateId: 'one', ...fine }))
+  const poison = { payload: 0, aggregateId: 'one' }
+  const going = await bury([poison, ...events], { onDeadLetter: 'continue' })
+  expect(going.state.handled).toEqual([1, 2, 3])
+  await fixture.sql`truncate outbox`
+
+  const held = await bury([events[0]!, poison, ...events.slice(1), fine], { onDeadLetter: 'hold' })
+  expect(held.state.handled).toEqual([1, expect.any(Object)])
+  expect((await fixture.rows()).map((row) => row.status)).toEqual([
+    'published',
+    'dead_letter',
+    'pending',
+    'pending',
+    'published',
+  ])
+  await held.outbox.start()
+  await held.outbox.withOutbox(async (_, emit) => emit(newEvent({ ...events[0]!, payload: 4 })))
+  await held.outbox.stop()
+  expect(await held.outbox.pollOnce()).toBe(0)
+  await held.outbox.deadLetters.discard({ all: true })
+  await waitUntil(async () => (await held.outbox.pollOnce()) === 0, { message: 'nothing is left' })
+  expect(held.state.handled.filter((payload) => typeof payload === 'number')).toEqual([1, 2, 3, 4])
+})
+
+it('holds what follows a dead letter on the immediate path too', async () => {
+  const publisher = scriptedPublisher((event) =>
+    event.payload === '"poison"' ? failedAs('permanent') : acked(event),
+  )
+  const outbox = fixture.outbox({ publisher, onDeadLetter: 'hold' })
+  await outbox.start()
+  const dead = nextEvent(outbox.events, 'event:dead')
+  const event = (payload: unknown) => newEvent({ aggregateId: 'one', payload })
+  await outbox.withOutbox(async (_, emit) => emit(event('poison')))
+  // Whether its lane still remembers it or the table tells: it may not be overtaken.
+  await outbox.withOutbox(async (_, emit) => emit(event(1)))
+  await dead
+  await outbox.withOutbox(async (_, emit) => emit(event(2)))
+  await outbox.stop()
+  expect(publisher.batches.flat()).toEqual(['poison'])
+  expect((await fixture.rows()).map((row) => row.status)).toEqual([
+    'dead_letter',
+    'pending',
+    'pending',
+  ])
+})
+
+it('warns of dead letters while there are any, with their number by type and no payload', async () => {
+  const logger = recordingLogger()
+  const { outbox } = await bury([{ payload: 'secret' }, { payload: 'secret', type: 'OrderPaid' }], {
+    logger,
+  })
+  await outbox.start()
+  const line = await waitUntil(
+    () => logger.lines.find(({ message }) => message.startsWith('dead letters need a person')),
+    { message: 'the log warns' },
+  )
+  expect(line).toMatchObject({
+    level: 'warn',
+    fields: { count: 2, byType: { OrderCompleted: 1, OrderPaid: 1 } },
+  })
+  await outbox.deadLetters.retry({ type: 'OrderPaid' })
+  expect(logger.lines.at(-1)).toMatchObject({ level: 'info', fields: { events: 1 } })
+  await outbox.stop()
+  expect(JSON.stringify(logger.lines)).not.toContain('secret')
+})
+
+it('does not check for dead letters when told not to', async () => {
+  const logger = recordingLogger()
+  const { outbox } = await bury([{ payload: 1 }], { logger, deadLetterCheck: false })
+  await outbox.start()
+  await outbox.stop()
+  expect(logger.lines.filter(({ message }) => /need a person:/.test(message))).toEqual([])
+})
+
+it('sends a copy of each dead letter to deadLetterTopic, once, saying what died of what', async () => {
+  const publisher = scriptedPublisher((event) =>
+    event.topic === 'fine' ? acked(event) : failedAs('permanent'),
+  )
+  const copies: unknown[] = []
+  const handling = fixture.handling(
+    {
+      OrderCompleted: () => {
+        throw new Error('no')
+      },
+      DeadLettered: (event) => void copies.push(event),
+    },
+    { maxAttempts: 1, deadLetterTopic: 'graveyard', onDeadLetter: 'hold', poller: true },
+  )
+  await handling.start()
+  const published = nextEvent(handling.events, 'event:published')
+  const ids: string[] = []
+  await handling.withOutbox(async (_, emit) => {
+    ids.push(emit(newEvent({ aggregateId: 'one', payload: { n: 1 }, headers: { tenant: 'a' } })))
+  })
+  // The copy is another aggregate's, or the dead letter would hold it.
+  await published
+  expect(copies).toMatchObject([
+    {
+      type: 'DeadLettered',
+      topic: 'graveyard',
+      aggregateType: 'dead_letter',
+      aggregateId: 'one',
+      payload: { n: 1 },
+      headers: {
+        tenant: 'a',
+        'dead-letter-id': ids[0],
+        'dead-letter-type': 'OrderCompleted',
+        'dead-letter-aggregate-type': 'order',
+        'dead-letter-topic': 'order',
+        'dead-letter-error': expect.stringContaining('no'),
+      },
+    },
+  ])
+  await handling.stop()
+  await fixture.sql`truncate outbox`
+
+  // A copy that dies as well is not copied again.
+  const refusing = fixture.outbox({ publisher, deadLetterTopic: 'graveyard' })
+  await refusing.withOutbox(async (_, emit) => emit([newEvent(), newEvent({ topic: 'fine' })]))
+  await waitUntil(async () => (await refusing.pollOnce()) === 0, { message: 'nothing is left' })
+  expect((await fixture.rows()).map(({ event_type, status }) => [event_type, status])).toEqual([
+    ['OrderCompleted', 'dead_letter'],
+    ['OrderCompleted', 'published'],
+    ['DeadLettered', 'dead_letter'],
+  ])
+})

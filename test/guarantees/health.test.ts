@@ -1,0 +1,189 @@
+// A look inside: the numbers are right, they stay cheap on a large table, and red flags are raised.
+import { expect, it } from 'vitest'
+import { connect } from '../support/database.ts'
+import { useFixture } from '../support/fixture.ts'
+import { newEvent } from '../support/sample-events.ts'
+import { acked, failedAs, scriptedPublisher } from '../support/scripted-publisher.ts'
+import { nextEvent, waitUntil } from '../support/wait-until.ts'
+
+const fixture = useFixture()
+
+it('counts by status, and tells the lag, the attempts and the latency per event type', async () => {
+  const handlers = {
+    Good: () => {},
+    Better: () => {},
+    Bad: () => Promise.reject(new Error('no')),
+    Doomed: () => Promise.reject(new Error('never')),
+  }
+  const outbox = fixture.handling(handlers, {
+    maxAttemptsByType: { Doomed: 1 },
+    backoffBase: '20m',
+  })
+  expect(await outbox.stats()).toMatchObject({ pending: { count: 0 }, lagMs: null, latency: {} })
+  await outbox.withOutbox(async (_, emit) => {
+    emit(['Good', 'Good', 'Better', 'Bad', 'Doomed'].map((type) => newEvent({ type })))
+  })
+  await outbox.pollOnce()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ type: 'Good' })))
+  await fixture.sql`
+    update outbox set created_at = published_at - interval '3 s' where event_type = 'Better'`
+  await fixture.sql`
+    update outbox set created_at = clock_timestamp() - interval '1 h' where event_type = 'Bad'`
+  await fixture.sql`analyze outbox`
+  const stats = await outbox.stats()
+  expect(stats).toMatchObject({
+    pending: { count: 2, exact: true },
+    dead: { count: 1, exact: true },
+    published: { count: 3, exact: false },
+    due: 1,
+    retrying: 1,
+    mostAttempts: 1,
+    lastMinute: { published: 3, failed: 2 },
+  })
+  expect(stats.lagMs).toBeGreaterThanOrEqual(3_600_000)
+  expect(stats.latency).toMatchObject({
+    Good: { events: 2 },
+    Better: { events: 1, medianMs: 3_000, p95Ms: 3_000, maxMs: 3_000 },
+  })
+  expect(Object.keys(stats.latency)).toEqual(['Better', 'Good'])
+})
+
+it('looks at a bounded number of rows, however many there are', async () => {
+  await fixture.sql`
+    insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload, headers, status,
+      max_attempts, available_at, occurred_at, published_at)
+    select gen_random_uuid(), 'order', n, 'OrderCompleted', 'order', '1', '{}',
+      case when n % 3 = 0 then 'pending' when n % 3 = 1 then 'dead_letter' else 'published' end,
+      10, now(), now(), now()
+    from generate_series(1, 90000) n`
+  await fixture.sql`vacuum analyze outbox`
+  const look = async () => {
+    const connection = connect(fixture.url, { max: 1 })
+    const stats = await fixture.handling({}, { db: connection.db }).stats()
+    // What a session has read is in the statistics at its end, if not before.
+    await connection.close()
+    return stats
+  }
+  const { pending, dead, published, due } = await look()
+  // Past ten thousand it is what Postgres' own statistics say, which is near.
+  for (const { count, exact } of [pending, dead, published]) {
+    expect(exact).toBe(false)
+    expect(Math.abs(count - 30_000)).toBeLessThan(3_000)
+  }
+  expect(due).toBe(10_001)
+  const read = async () => {
+    const [row] = await fixture.sql`
+      select (seq_tup_read + idx_tup_fetch)::int as rows from pg_stat_user_tables
+      where relname = 'outbox'`
+    return row!['rows'] as number
+  }
+  const before = await waitUntil(read, { message: 'the first look is in the statistics' })
+  await look()
+  const rows = await waitUntil(async () => (await read()) - before, {
+    message: 'the second look is in the statistics',
+  })
+  expect(rows).toBeLessThan(25_000)
+})
+
+it('is well when nothing is wrong', async () => {
+  const outbox = fixture.handling({ OrderCompleted: () => {} })
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  expect(await outbox.health()).toMatchObject({
+    ok: true,
+    flags: [],
+    stats: { pending: { count: 1 } },
+  })
+})
+
+it('raises a flag for too many that wait, at the limit it is given', async () => {
+  const outbox = fixture.handling({})
+  await outbox.withOutbox(async (_, emit) => {
+    emit(Array.from({ length: 1_001 }, () => newEvent()))
+  })
+  expect(await outbox.health()).toMatchObject({
+    ok: false,
+    flags: [{ flag: 'pending', message: '1001 events wait, more than 1000' }],
+  })
+  expect(await outbox.health({ maxPending: 1_001 })).toMatchObject({ ok: true })
+})
+
+it('raises a flag for too many failures, at the limit it is given', async () => {
+  const outbox = fixture.handling({
+    Good: () => {},
+    Bad: () => Promise.reject(new Error('no')),
+  })
+  const send = async (type: string, count: number) => {
+    await outbox.withOutbox(async (_, emit) => {
+      emit(Array.from({ length: count }, () => newEvent({ type })))
+    })
+    expect(await outbox.pollOnce()).toBe(count)
+  }
+  await send('Good', 17)
+  await send('Bad', 2)
+  expect(await outbox.health()).toMatchObject({ ok: true })
+  await send('Good', 1)
+  expect(await outbox.health()).toMatchObject({
+    ok: false,
+    flags: [{ flag: 'failures', message: '2 of 20 tries failed in the last minute' }],
+  })
+  expect(await outbox.health({ maxFailureRate: 0.1 })).toMatchObject({ ok: true })
+})
+
+it('raises a flag for a round of the fallback that took too long, at the limit it is given', async () => {
+  const outbox = fixture.handling(
+    { OrderCompleted: () => new Promise((resolve) => setTimeout(resolve, 20)) },
+    { poller: true },
+  )
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await outbox.start()
+  await waitUntil(async () => (await outbox.stats()).lastMinute.polls > 0, {
+    message: 'a round is over',
+  })
+  expect(await outbox.health()).toMatchObject({ ok: true })
+  expect(await outbox.health({ maxPoll: '5ms' })).toMatchObject({
+    ok: false,
+    flags: [{ flag: 'poll', message: expect.stringMatching(/took \d+ms, longer than 5ms/) }],
+  })
+})
+
+it('raises a flag while a destination is out of reach', async () => {
+  let away = true
+  const publisher = scriptedPublisher((event) =>
+    away ? failedAs('transient', 'topic') : acked(event),
+  )
+  const outbox = fixture.outbox({ publisher, poller: true })
+  await outbox.start()
+  const [open, closed] = [
+    nextEvent(outbox.events, 'circuit:open'),
+    nextEvent(outbox.events, 'circuit:closed'),
+  ]
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await open
+  expect(await outbox.health()).toMatchObject({
+    ok: false,
+    flags: [{ flag: 'circuit', message: "the topic 'order' is out of reach" }],
+  })
+  away = false
+  await closed
+  expect(await outbox.health()).toMatchObject({ ok: true })
+})
+
+it('answers instead of throwing when the database is away', async () => {
+  const connection = connect(fixture.url.replace(/:\d+\//, ':1/'), { connect_timeout: 1 })
+  const outbox = fixture.handling({}, { db: connection.db })
+  expect(await outbox.health()).toMatchObject({
+    ok: false,
+    flags: [{ flag: 'database', message: expect.stringContaining('ECONNREFUSED') }],
+    stats: null,
+  })
+  await connection.close()
+})
+
+it.each([
+  [{ maxPendin: 1 }, /did you mean 'maxPending'/],
+  [{ maxPending: -1 }, /maxPending must be a whole number/],
+  [{ maxFailureRate: 5 }, /maxFailureRate must be a share from 0 to 1, got 5/],
+  [{ maxPoll: 'long' }, /maxPoll must be a duration/],
+])('refuses the limits %j', async (limits, message) => {
+  await expect(fixture.handling({}).health(limits as never)).rejects.toThrow(message)
+})
