@@ -1,6 +1,6 @@
 // The one seam to Drizzle: any Drizzle Postgres database, whatever its driver, as something that runs
 // a statement. Errors come out without Drizzle's wrapper, whose message prints every parameter.
-import { DrizzleQueryError, type SQL } from 'drizzle-orm'
+import { DrizzleQueryError, sql, type SQL } from 'drizzle-orm'
 import type { PgTransactionConfig } from 'drizzle-orm/pg-core'
 import { formatDuration } from '../duration.ts'
 import { StoreError } from '../errors.ts'
@@ -55,10 +55,13 @@ export async function runWithin<Row>(
   throw new StoreError('STORE_TIMEOUT', `${step}: the database did not answer in ${waited}`)
 }
 
-/** Runs one statement. `step` says in the error what was being done; parameters never appear there. */
+/**
+ * Runs one statement. `step` says what was being done, in the error and to whoever looks at the statements of
+ * the database; it is a text of ours, and parameters never appear in either.
+ */
 export async function run<Row>(executor: Executor, step: string, query: SQL): Promise<Row[]> {
   try {
-    const result = await executor.execute(query)
+    const result = await executor.execute(sql`${sql.raw(`/* aftercommit: ${step} */`)} ${query}`)
     // postgres-js answers with the rows, node-postgres and PGlite with an object around them.
     return (Array.isArray(result) ? result : (result as { rows: Row[] }).rows) as Row[]
   } catch (thrown) {

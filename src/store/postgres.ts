@@ -213,7 +213,7 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
 
   async function verify() {
     await runHere(
-      `look for the outbox table ${rules.table.schema}.${rules.table.name}`,
+      'look for the outbox table',
       sql`select id, seq, payload, headers, status, attempts, max_attempts, available_at,
         lease_token, worker_id from ${outbox} limit 0`,
     )

@@ -27,7 +27,7 @@ async function commitThroughBrokenConnection(verdict: Verdict) {
   const handlers = { OrderCompleted: (event: { id: string }) => void handled.push(event.id) }
   const outbox = fixture.handling(handlers, { db: proxied.db, ...WATCHABLE })
   await outbox.start()
-  proxy.intercept((chunk) => (chunk.includes('commit') ? verdict : 'forward'))
+  proxy.intercept((chunk) => (chunk.includes('\0commit\0') ? verdict : 'forward'))
   await expect(outbox.withOutbox(async (_, emit) => emit(newEvent()))).rejects.toThrow(
     /CONNECTION_CLOSED/,
   )
