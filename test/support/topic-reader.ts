@@ -4,7 +4,7 @@ import { type Admin, type IHeaders, Kafka, logLevel } from 'kafkajs'
 import { uniqueName } from './unique-name.ts'
 import { waitUntil } from './wait-until.ts'
 
-type TopicMessage = {
+export type TopicMessage = {
   key: string | null
   value: string | null
   headers: Record<string, string>

@@ -1,0 +1,116 @@
+// What is done to the service, drawn from the seed: killed and frozen processes, servers that crash, and
+// connections that break, stall or go silent. Faults overlap; each ends by itself.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { KafkaServer } from '../support/kafka-server.ts'
+import type { PostgresServer } from '../support/postgres-server.ts'
+import type { TcpProxy } from '../support/tcp-proxy.ts'
+import type { Crew } from './crew.ts'
+import type { Random } from './random.ts'
+
+export interface Victims {
+  readonly crew: Crew
+  readonly postgres: PostgresServer
+  readonly kafka: KafkaServer
+  readonly postgresProxy: TcpProxy
+  readonly kafkaProxy: TcpProxy
+}
+
+export interface FaultCounts {
+  kills: number
+  freezes: number
+  pgRestarts: number
+  kafkaRestarts: number
+  cuts: number
+}
+
+export class Faults {
+  readonly counts: FaultCounts = { kills: 0, freezes: 0, pgRestarts: 0, kafkaRestarts: 0, cuts: 0 }
+  readonly #victims: Victims
+  readonly #random: Random
+  readonly #underWay = new Set<Promise<void>>()
+  #servers: Promise<void> = Promise.resolve()
+
+  constructor(victims: Victims, random: Random) {
+    this.#victims = victims
+    this.#random = random
+  }
+
+  /** One after another until the time is up; resolves when the last has ended. */
+  async run(ms: number): Promise<void> {
+    const end = performance.now() + ms
+    while (performance.now() < end) {
+      await delay(this.#random.between(300, 2_500))
+      const fault = this.#random.pick([
+        [30, () => this.#kill()],
+        [15, () => this.#freeze()],
+        [8, () => this.#restartPostgres()],
+        [6, () => this.#restartKafka()],
+        [20, () => this.#disturb(this.#victims.postgresProxy)],
+        [20, () => this.#disturb(this.#victims.kafkaProxy)],
+      ])
+      const running = fault().finally(() => this.#underWay.delete(running))
+      this.#underWay.add(running)
+    }
+    await Promise.all(this.#underWay)
+  }
+
+  async #kill(): Promise<void> {
+    this.counts.kills += 1
+    this.#victims.crew.kill(this.#random.between(0, this.#victims.crew.size - 1))
+  }
+
+  async #freeze(): Promise<void> {
+    this.counts.freezes += 1
+    const thaw = this.#victims.crew.freeze(this.#random.between(0, this.#victims.crew.size - 1))
+    // From less than a lease to three of them.
+    await delay(this.#random.between(500, 6_000))
+    thaw()
+  }
+
+  async #restartPostgres(): Promise<void> {
+    this.counts.pgRestarts += 1
+    const awayMs = this.#random.between(0, 1_500)
+    const { postgres } = this.#victims
+    this.#servers = this.#servers.then(async () => {
+      await postgres.kill()
+      await delay(awayMs)
+      await postgres.start()
+    })
+    await this.#servers
+  }
+
+  async #restartKafka(): Promise<void> {
+    this.counts.kafkaRestarts += 1
+    const awayMs = this.#random.between(0, 4_000)
+    const { kafka } = this.#victims
+    this.#servers = this.#servers.then(async () => {
+      await kafka.kill()
+      await delay(awayMs)
+      await kafka.start()
+    })
+    await this.#servers
+  }
+
+  async #disturb(proxy: TcpProxy): Promise<void> {
+    this.counts.cuts += 1
+    const kind = this.#random.pick([
+      [3, 'cut'],
+      [2, 'half-open'],
+      [2, 'delay'],
+    ] as const)
+    const ms = this.#random.between(300, 3_500)
+    if (kind === 'cut') proxy.cut()
+    else if (kind === 'delay') {
+      proxy.delay(this.#random.between(20, 600))
+      await delay(ms)
+      proxy.delay(0)
+    } else {
+      proxy.halfOpen()
+      await delay(ms)
+      await proxy.accept()
+      // What was silent stays so until somebody notices: here the network does, after a while.
+      await delay(this.#random.between(0, 4_000))
+      proxy.cut()
+    }
+  }
+}

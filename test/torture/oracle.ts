@@ -1,0 +1,102 @@
+// The verdict: what the journal says was committed, against what the topics hold. The outbox table and the
+// workers' own numbers are not asked.
+import postgres from 'postgres'
+import { readTopic, type TopicMessage } from '../support/topic-reader.ts'
+import { TOPICS, topicOf } from './business.ts'
+
+export interface JournalEntry {
+  readonly eventId: string
+  readonly account: string
+  readonly n: number
+  readonly payload: string
+  readonly note: string
+}
+
+export interface Verdict {
+  readonly committed: number
+  /** Committed events that arrived, each counted once. */
+  readonly delivered: number
+  readonly lost: number
+  /** Arrived without having been committed. */
+  readonly phantom: number
+  /** Arrivals after the first. */
+  readonly duplicates: number
+  /** Arrived for the first time after a later event of the same account had. */
+  readonly outOfOrder: number
+  /** Arrived with another payload, key, topic or header than was emitted. */
+  readonly corrupted: number
+}
+
+export interface Arrival extends Pick<TopicMessage, 'key' | 'value' | 'headers'> {
+  readonly topic: string
+}
+
+export async function readJournal(url: string): Promise<JournalEntry[]> {
+  const client = postgres(url, { max: 1 })
+  try {
+    return await client<JournalEntry[]>`
+      select event_id as "eventId", account, n::int, payload, note from journal`
+  } finally {
+    await client.end()
+  }
+}
+
+export async function readArrivals(brokers: string[]): Promise<Arrival[]> {
+  const arrivals = await Promise.all(
+    TOPICS.map(async (topic) => {
+      const reader = await readTopic(brokers, topic)
+      const messages = await reader.readToEnd()
+      await reader.stop()
+      return messages.map((message) => ({ ...message, topic }))
+    }),
+  )
+  return arrivals.flat()
+}
+
+/** `arrivals` in the order of their partitions. */
+export function judge(journal: readonly JournalEntry[], arrivals: readonly Arrival[]): Verdict {
+  const entries = new Map(journal.map((entry) => [entry.eventId, entry]))
+  const seen = new Set<string>()
+  const furthest = new Map<string, number>()
+  let [phantom, duplicates, outOfOrder, corrupted] = [0, 0, 0, 0]
+  for (const arrival of arrivals) {
+    const eventId = arrival.headers['event-id'] ?? ''
+    const entry = entries.get(eventId)
+    if (!entry) {
+      phantom += 1
+      continue
+    }
+    if (!isFaithful(arrival, entry)) corrupted += 1
+    if (seen.has(eventId)) {
+      duplicates += 1
+      continue
+    }
+    seen.add(eventId)
+    const before = furthest.get(entry.account) ?? 0
+    if (entry.n < before) outOfOrder += 1
+    else furthest.set(entry.account, entry.n)
+  }
+  return {
+    committed: journal.length,
+    delivered: seen.size,
+    lost: journal.length - seen.size,
+    phantom,
+    duplicates,
+    outOfOrder,
+    corrupted,
+  }
+}
+
+function isFaithful({ key, value, headers, topic }: Arrival, entry: JournalEntry): boolean {
+  const { account, n, payload, note } = entry
+  return (
+    key === account &&
+    value === payload &&
+    topic === topicOf(account) &&
+    headers['event-type'] === (n % 2 ? 'Debited' : 'Credited') &&
+    headers['aggregate-type'] === 'account' &&
+    headers['aggregate-id'] === account &&
+    headers['correlation-id'] === note &&
+    headers['note'] === note
+  )
+}

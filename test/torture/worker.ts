@@ -1,0 +1,104 @@
+// One instance of the service under torture: units of work side by side, an outbox, and a liveness check
+// as docs/operations.md advises. Its supervisor kills, freezes and cuts it off as it likes.
+import { setTimeout as delay } from 'node:timers/promises'
+import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
+import { drizzle as drizzleJs } from 'drizzle-orm/postgres-js'
+import { Kafka, logLevel } from 'kafkajs'
+import pg from 'pg'
+import postgres from 'postgres'
+import { createOutbox, type DrizzleDatabase } from '../../src/index.ts'
+import { kafkaPublisher } from '../../src/publishers/kafka.ts'
+import { isPlanned, planUnit, runUnit, type Transaction } from './business.ts'
+import { Random } from './random.ts'
+
+export interface WorkerArguments {
+  readonly databaseUrl: string
+  readonly brokers: string[]
+  readonly driver: 'postgres-js' | 'node-postgres'
+  readonly seed: number
+  readonly writes: boolean
+}
+
+/** What a worker tells its supervisor now and then. */
+export interface WorkerReport {
+  readonly committed: number
+  readonly failed: number
+}
+
+const CONCURRENT_UNITS = 4
+const MOST_MISSED_CHECKS = 4
+
+const { databaseUrl, brokers, driver, seed, writes } = JSON.parse(
+  process.argv[2]!,
+) as WorkerArguments
+
+function openDatabase(): DrizzleDatabase {
+  if (driver === 'postgres-js') {
+    return drizzleJs(
+      postgres(databaseUrl, { fetch_types: false, backoff: () => 0.1, connect_timeout: 2 }),
+    )
+  }
+  const pool = new pg.Pool({ connectionString: databaseUrl, connectionTimeoutMillis: 3_000 })
+  pool.on('error', () => {})
+  pool.on('connect', (client) => client.on('error', () => {}))
+  return drizzlePg(pool)
+}
+
+const kafka = new Kafka({
+  brokers,
+  logLevel: logLevel.NOTHING,
+  connectionTimeout: 1_000,
+  requestTimeout: 2_000,
+})
+const outbox = createOutbox({
+  db: openDatabase(),
+  publisher: kafkaPublisher({ kafka, requestTimeout: '2s' }),
+  threshold: '2s',
+  publishTimeout: '1s',
+  pollInterval: '500ms',
+  // Old rows go while everything else happens, too.
+  retention: '10s',
+  cleanup: '2s',
+})
+
+const report = { committed: 0, failed: 0 }
+const work = { goesOn: writes }
+
+async function keepWriting(random: Random): Promise<void> {
+  while (work.goesOn) {
+    const unit = planUnit(random)
+    try {
+      await outbox.withOutbox((tx, emit) => runUnit(unit, tx as Transaction, emit), { retry: 3 })
+      report.committed += 1
+    } catch (error) {
+      if (!isPlanned(error)) {
+        report.failed += 1
+        await delay(20)
+      }
+    }
+  }
+}
+
+// What a liveness probe would do: an instance that has lost its database for good is replaced.
+async function watchHealth(): Promise<void> {
+  let missed = 0
+  for (;;) {
+    await delay(1_000)
+    const { flags } = await outbox.health()
+    missed = flags.some(({ flag }) => flag === 'database') ? missed + 1 : 0
+    if (missed > MOST_MISSED_CHECKS) process.exit(1)
+  }
+}
+
+process.on('message', () => {
+  work.goesOn = false
+})
+process.on('disconnect', () => process.exit(1))
+outbox.stopOnSignals()
+await outbox.start()
+setInterval(() => process.send?.(report satisfies WorkerReport), 250)
+void watchHealth()
+const random = new Random(seed)
+for (let n = 0; n < CONCURRENT_UNITS; n += 1) {
+  void keepWriting(new Random(random.between(0, 2 ** 32 - 1)))
+}

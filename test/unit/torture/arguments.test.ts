@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest'
+import { parseTortureArguments } from '../../torture/arguments.ts'
+
+it('has defaults that need no reading', () => {
+  expect(parseTortureArguments([])).toEqual({ seconds: 60, seed: 1, workers: 4, faults: 'all' })
+})
+
+it('takes what it is given', () => {
+  const args = ['--seconds', '300', '--seed', '7', '--workers', '2', '--faults', 'none']
+  expect(parseTortureArguments(args)).toEqual({ seconds: 300, seed: 7, workers: 2, faults: 'none' })
+})
+
+it.each([
+  [['--seconds', '0'], /--seconds must be a whole number from 1/],
+  [['--seconds', '1.5'], /--seconds must be a whole number/],
+  [['--seed', '-1'], /seed/],
+  [['--workers', 'many'], /--workers must be a whole number from 1 to 32, got 'many'/],
+  [['--faults', 'some'], /--faults must be all or none, got 'some'/],
+  [['--minutes', '5'], /--minutes/],
+  [['60'], /60/],
+])('refuses %j', (args, message) => {
+  expect(() => parseTortureArguments(args)).toThrow(message)
+})
