@@ -26,12 +26,23 @@ export async function createTopic(brokers: string[], topic: string, partitions =
   const admin = openKafka(brokers).admin()
   await admin.connect()
   try {
-    await admin.createTopics({
-      topics: [{ topic, numPartitions: partitions, replicationFactor: 1 }],
-      waitForLeaders: true,
-    })
+    // kafkajs's own wait for leaders fails when the broker has not heard of the new topic yet.
+    const topics = [{ topic, numPartitions: partitions, replicationFactor: 1 }]
+    await admin.createTopics({ topics, waitForLeaders: false })
+    await waitUntil(() => hasLeaders(admin, topic), { message: `${topic} is ready` })
   } finally {
     await admin.disconnect()
+  }
+}
+
+async function hasLeaders(admin: Admin, topic: string): Promise<boolean> {
+  try {
+    const { topics } = await admin.fetchTopicMetadata({ topics: [topic] })
+    return topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
+  } catch (error) {
+    const { type } = error as { type?: string }
+    if (type === 'UNKNOWN_TOPIC_OR_PARTITION' || type === 'LEADER_NOT_AVAILABLE') return false
+    throw error
   }
 }
 

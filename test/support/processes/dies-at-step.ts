@@ -1,0 +1,106 @@
+// A service that kills itself, kill -9, at one named step of the path and nowhere else.
+import { sql, type SQL } from 'drizzle-orm'
+import { PgDialect } from 'drizzle-orm/pg-core'
+import { drizzle } from 'drizzle-orm/postgres-js'
+import { Kafka, logLevel } from 'kafkajs'
+import postgres from 'postgres'
+import { createOutbox, type Publisher, type PublishResult } from '../../../src/index.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka.ts'
+import type { DrizzleDatabase, Executor } from '../../../src/store/database.ts'
+import { CRASH_STEPS } from '../crash-steps.ts'
+
+const [url, broker, topic, table, name] = process.argv.slice(2)
+const step = CRASH_STEPS[name!]!
+const { scene } = step
+const dialect = new PgDialect()
+
+async function around<T>(at: string, action: () => PromiseLike<T>): Promise<T> {
+  if (step.at === at && step.when === 'before') process.kill(process.pid, 'SIGKILL')
+  const result = await action()
+  if (step.at === at && step.when === 'after') process.kill(process.pid, 'SIGKILL')
+  return result
+}
+
+/** The database, with an eye on each statement that names its step. */
+function watch<T extends Executor>(executor: T): T {
+  return new Proxy(executor, {
+    get(target, property) {
+      const value: unknown = Reflect.get(target, property, target)
+      if (property === 'execute') {
+        return (query: SQL) => {
+          const [, at] = /aftercommit: ([a-z ]+) /.exec(dialect.sqlToQuery(query).sql) ?? []
+          return around(at ?? 'the business', () => target.execute(query))
+        }
+      }
+      if (property === 'transaction') {
+        const transact = (target as unknown as DrizzleDatabase).transaction.bind(target)
+        return (unit: (tx: Executor) => Promise<unknown>) =>
+          around('COMMIT', () => transact((tx: Executor) => unit(watch(tx))))
+      }
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+}
+
+const kafka = new Kafka({ brokers: [broker!], logLevel: logLevel.NOTHING })
+const real = kafkaPublisher({ kafka })
+const never = new Promise<never>(() => {})
+const refused: PublishResult = { ok: false, kind: 'rejected', error: new Error('not now') }
+const publisher: Publisher = {
+  ...real,
+  async publish(events) {
+    if (scene === 'hanging send' || scene === 'stop') return await never
+    if (scene === 'refusing handler') return events.map(() => refused)
+    return await around('send', () => real.publish(events))
+  },
+}
+
+const outbox = createOutbox({
+  db: watch(drizzle(postgres(url!))),
+  publisher,
+  table: table!,
+  threshold: '2s',
+  publishTimeout: '1s',
+  stopTimeout: 0,
+  immediate: scene !== 'fallback',
+  poller: false,
+  cleanup: false,
+  retention: 1,
+  backoffBase: 0,
+})
+
+/** Three events of one aggregate, in the journal of the business too. */
+async function work(): Promise<void> {
+  await outbox.withOutbox(async (tx, emit) => {
+    for (const n of [1, 2, 3]) {
+      const event = {
+        type: 'OrderCompleted',
+        aggregateType: 'order',
+        aggregateId: 'one',
+        payload: n,
+      }
+      const id = emit({ ...event, topic: topic! })
+      await tx.execute(sql`insert into journal values (${table}, ${id}::uuid)`)
+    }
+  })
+}
+
+const published = new Promise((resolve) => {
+  let count = 0
+  outbox.events.on('event:published', () => {
+    count += 1
+    if (count === 3) resolve(count)
+  })
+})
+await outbox.start()
+await work()
+if (scene === 'stop') {
+  // These wait behind the first in their lane: they are what stop() gives back.
+  await work()
+  await outbox.stop()
+} else if (scene === 'fallback') await outbox.pollOnce()
+else if (scene === 'purge') {
+  await published
+  await outbox.purge()
+}
+await never
