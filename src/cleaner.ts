@@ -5,38 +5,43 @@ import type { PurgeRequest, Store } from './store/store.ts'
 
 const BATCH = 1_000
 
-type Target = Pick<PurgeRequest, 'status' | 'olderThanMs'>
-
 export class Cleaner {
   readonly #store: Pick<Store<never>, 'purge'>
   readonly #options: ResolvedOptions
-  #round: { targets: Target[]; after: string | null; deleted: number } | null = null
+  #round: AsyncGenerator<number> | null = null
 
   constructor(store: Pick<Store<never>, 'purge'>, options: ResolvedOptions) {
     this.#store = store
     this.#options = options
   }
 
-  /** One batch of a round. Answers how many rows it deleted; 0 ends the round. */
-  async runOnce(): Promise<number> {
-    const round = (this.#round ??= { targets: this.#targets(), after: null, deleted: 0 })
-    while (round.targets.length > 0) {
-      const { deleted, last } = await this.#store.purge({
-        ...round.targets[0]!,
-        limit: BATCH,
-        after: round.after,
-      })
-      round.deleted += deleted
-      round.after = last
-      if (deleted > 0) return deleted
-      round.targets.shift()
-    }
-    this.#round = null
-    if (round.deleted > 0) this.#options.logger.info({ deleted: round.deleted }, 'old rows deleted')
-    return 0
+  /** One batch of the round under way, or of a new one. Answers whether there is more to do. */
+  async runOnce(): Promise<boolean> {
+    this.#round ??= this.runRound()
+    const { done } = await this.#round.next().catch((error: unknown) => {
+      this.#round = null
+      throw error
+    })
+    if (done) this.#round = null
+    return !done
   }
 
-  #targets(): Target[] {
+  /** Answers, batch by batch, how many rows it deleted. */
+  async *runRound(): AsyncGenerator<number> {
+    let total = 0
+    for (const target of this.#targets()) {
+      for (let after: string | null = null; ; ) {
+        const { deleted, last } = await this.#store.purge({ ...target, limit: BATCH, after })
+        if (deleted === 0) break
+        total += deleted
+        after = last
+        yield deleted
+      }
+    }
+    if (total > 0) this.#options.logger.info({ deleted: total }, 'old rows deleted')
+  }
+
+  #targets(): Pick<PurgeRequest, 'status' | 'olderThanMs'>[] {
     const { retentionMs, deadLetterRetentionMs } = this.#options
     const published = { status: 'published', olderThanMs: retentionMs } as const
     if (deadLetterRetentionMs === null) return [published]

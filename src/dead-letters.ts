@@ -3,7 +3,13 @@
 import { show } from './duration.ts'
 import { OutboxOptionsError } from './errors.ts'
 import type { Logger } from './logger.ts'
-import type { DeadLetter, DeadLetterFilter, Store } from './store/store.ts'
+import type {
+  DeadLetter,
+  DeadLetterFilter,
+  DeadLetterPage,
+  DeadLettersChanged,
+  Store,
+} from './store/store.ts'
 import { rejectUnknown, requireCount } from './validate.ts'
 
 type DeadLetterStore = Pick<
@@ -22,6 +28,9 @@ export interface DeadLetterListing extends DeadLetterFilter {
 }
 
 const FILTERS = ['id', 'type', 'aggregateType', 'aggregateId', 'diedSince', 'diedBefore']
+const PAGE = 1_000
+/** In the check; whoever wants to know more exactly asks stats(). */
+const COUNTED = 10_000
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
 
 export class DeadLetters {
@@ -48,26 +57,24 @@ export class DeadLetters {
   /** Gives them all their attempts back; answers how many there were. */
   async retry(selection: DeadLetterSelection): Promise<number> {
     const filter = requireSelection('deadLetters.retry()', selection)
-    const retried = await this.#store.retryDeadLetters(filter)
-    if (retried.length === 0) return 0
-    this.#logger.info({ events: retried.length }, 'dead letters reset for retry')
+    const count = await inPages((page) => this.#store.retryDeadLetters(filter, page))
+    if (count > 0) this.#logger.info({ count }, 'dead letters reset for retry')
     this.#wakePoller()
-    return retried.length
+    return count
   }
 
   /** Deletes them for good; answers how many there were. */
   async discard(selection: DeadLetterSelection): Promise<number> {
     const filter = requireSelection('deadLetters.discard()', selection)
-    const discarded = await this.#store.discardDeadLetters(filter)
-    if (discarded.length === 0) return 0
-    this.#logger.info({ events: discarded.map(({ id }) => id) }, 'dead letters discarded')
+    const count = await inPages((page) => this.#store.discardDeadLetters(filter, page))
+    if (count > 0) this.#logger.info({ count }, 'dead letters discarded')
     this.#wakePoller()
-    return discarded.length
+    return count
   }
 
   /** @internal Warns while there are any. */
   async check(): Promise<void> {
-    const byType = await this.#store.countDeadLetters()
+    const byType = await this.#store.countDeadLetters(COUNTED)
     const count = Object.values(byType).reduce((sum, ofType) => sum + ofType, 0)
     if (count === 0) return
     this.#logger.warn(
@@ -75,6 +82,19 @@ export class DeadLetters {
       'dead letters need a person: see outbox.deadLetters.list(), then retry() or discard()',
     )
   }
+}
+
+// From the oldest to the newest: one that dies again meanwhile is not met twice.
+async function inPages(
+  change: (page: DeadLetterPage) => Promise<DeadLettersChanged>,
+): Promise<number> {
+  let total = 0
+  for (let afterSeq: number | null = 0; afterSeq !== null; ) {
+    const { count, lastSeq } = await change({ limit: PAGE, afterSeq })
+    total += count
+    afterSeq = lastSeq
+  }
+  return total
 }
 
 // Everything is never meant by accident: an empty filter is most often a variable that was undefined.

@@ -134,8 +134,9 @@ export class Delivery {
 
   async #publish(events: readonly OutboxEvent[]): Promise<readonly PublishResult[]> {
     let error: Error
+    const { deadLettersHold } = this.#options
     try {
-      const results = await this.#publisher.publish(events, this.#options)
+      const results = await this.#publisher.publish(events, { deadLettersHold })
       if (results.length === events.length && results.every(isResult)) return results
       error = new PublishError(
         'PUBLISH_FAILED',

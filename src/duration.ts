@@ -24,7 +24,9 @@ export function formatDuration(ms: number): string {
 }
 
 export function show(value: unknown): string {
-  return typeof value === 'string' ? `'${value}'` : String(value)
+  if (typeof value === 'string') return `'${value}'`
+  if (typeof value === 'function') return 'a function'
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
 function parse(text: string): number {

@@ -198,6 +198,10 @@ function collectHeaders(type: string, event: NewEvent): Record<string, string> {
           ' (correlationId and traceparent are fields of the event)',
       )
     }
+    // kafkajs, as a consumer, takes a name that every object has for a header that came twice.
+    if (name in Object.prototype) {
+      throw refuse(`${type}: consumers cannot read a header called '${name}'; use another name`)
+    }
     return [requireText('a header name', name, 255), requireHeaderValue(name, value)]
   })
   const { correlationId, traceparent } = event
@@ -207,7 +211,6 @@ function collectHeaders(type: string, event: NewEvent): Record<string, string> {
   if (traceparent !== undefined) {
     headers.push(['traceparent', requireHeaderValue('traceparent', traceparent)])
   }
-  // Unlike an assignment this also keeps a header called __proto__.
   return Object.fromEntries(headers) as Record<string, string>
 }
 

@@ -14,9 +14,12 @@ export interface OutboxStats extends TableStats {
     readonly published: number
     /** Tries that came to nothing, whatever the reason. */
     readonly failed: number
-    /** Rounds of the fallback that found something. */
+    /** Acks for events that had been recorded as published already: they went out twice. */
+    readonly duplicates: number
+    /** Rounds of the fallback, and how many events they claimed. */
     readonly polls: number
-    /** The longest of these rounds. */
+    readonly claimed: number
+    /** The longest of these rounds, be it one that failed. */
     readonly longestPollMs: number
   }
 }
@@ -46,45 +49,53 @@ export interface OutboxHealth {
 const WINDOW_MS = 60_000
 const FEWEST_TRIES = 20
 
+type Tally = { -readonly [Name in keyof OutboxStats['lastMinute']]: number }
+
 export class Health {
-  readonly #store: Pick<Store<never>, 'stats'>
+  readonly #store: Pick<Store<never>, 'stats' | 'countPending'>
   readonly #circuits: Pick<Circuits, 'unreachable'>
-  #seconds: { at: number; published: number; failed: number; polls: number; longestMs: number }[] =
-    []
+  #seconds: { readonly at: number; readonly tally: Tally }[] = []
 
   constructor(
-    store: Pick<Store<never>, 'stats'>,
+    store: Pick<Store<never>, 'stats' | 'countPending'>,
     circuits: Pick<Circuits, 'unreachable'>,
     { events }: Lifecycle,
   ) {
     this.#store = store
     this.#circuits = circuits
-    events.on('event:published', () => {
-      this.#thisSecond().published += 1
-    })
-    const failed = () => {
-      this.#thisSecond().failed += 1
+    const count = (name: keyof Tally) => () => {
+      this.#thisSecond()[name] += 1
     }
-    events.on('event:failed', failed)
-    events.on('event:dead', failed)
+    events.on('event:published', count('published'))
+    events.on('event:failed', count('failed'))
+    events.on('event:dead', count('failed'))
+    events.on('event:duplicate', count('duplicates'))
   }
 
-  /** Told by the poller's loop. */
-  polled(tookMs: number): void {
-    const second = this.#thisSecond()
-    second.polls += 1
-    second.longestMs = Math.max(second.longestMs, tookMs)
+  /** Runs one round of the fallback and keeps in mind how it went. */
+  async watchPoll(round: () => Promise<number>): Promise<number> {
+    const startedAt = performance.now()
+    let claimed = 0
+    try {
+      claimed = await round()
+      return claimed
+    } finally {
+      const tally = this.#thisSecond()
+      tally.polls += 1
+      tally.claimed += claimed
+      tally.longestPollMs = Math.max(tally.longestPollMs, performance.now() - startedAt)
+    }
   }
 
   async stats(): Promise<OutboxStats> {
     const table = await this.#store.stats()
-    const lastMinute = { published: 0, failed: 0, polls: 0, longestPollMs: 0 }
+    const lastMinute = emptyTally()
     this.#forgetOld()
-    for (const { published, failed, polls, longestMs } of this.#seconds) {
-      lastMinute.published += published
-      lastMinute.failed += failed
-      lastMinute.polls += polls
-      lastMinute.longestPollMs = Math.max(lastMinute.longestPollMs, longestMs)
+    for (const { tally } of this.#seconds) {
+      for (const name of ['published', 'failed', 'duplicates', 'polls', 'claimed'] as const) {
+        lastMinute[name] += tally[name]
+      }
+      lastMinute.longestPollMs = Math.max(lastMinute.longestPollMs, tally.longestPollMs)
     }
     return { ...table, lastMinute }
   }
@@ -98,22 +109,26 @@ export class Health {
     let stats: OutboxStats | null = null
     try {
       stats = await this.stats()
-      flags.push(...redFlags(stats, resolved))
+      flags.push(...redFlags(stats, resolved, await this.#countPending(stats, resolved)))
     } catch (thrown) {
       flags.push({ flag: 'database', message: toError(thrown).message })
     }
     return { ok: flags.length === 0, flags, stats }
   }
 
-  #thisSecond() {
+  // An estimate may be far off; whether it is more than the limit can be counted.
+  async #countPending({ pending }: OutboxStats, { maxPending }: ResolvedLimits): Promise<number> {
+    return pending.exact ? pending.count : await this.#store.countPending(maxPending + 1)
+  }
+
+  #thisSecond(): Tally {
     const at = Math.floor(performance.now() / 1_000) * 1_000
-    let last = this.#seconds.at(-1)
-    if (last?.at !== at) {
-      this.#forgetOld()
-      last = { at, published: 0, failed: 0, polls: 0, longestMs: 0 }
-      this.#seconds.push(last)
-    }
-    return last
+    const last = this.#seconds.at(-1)
+    if (last?.at === at) return last.tally
+    this.#forgetOld()
+    const tally = emptyTally()
+    this.#seconds.push({ at, tally })
+    return tally
   }
 
   #forgetOld(): void {
@@ -122,12 +137,19 @@ export class Health {
   }
 }
 
-function redFlags({ pending, lastMinute }: OutboxStats, limits: ResolvedLimits): HealthFlag[] {
+function emptyTally(): Tally {
+  return { published: 0, failed: 0, duplicates: 0, polls: 0, claimed: 0, longestPollMs: 0 }
+}
+
+function redFlags(
+  { lastMinute }: OutboxStats,
+  limits: ResolvedLimits,
+  pending: number,
+): HealthFlag[] {
   const { published, failed, longestPollMs } = lastMinute
   const flags: HealthFlag[] = []
-  if (pending.count > limits.maxPending) {
-    const message = `${pending.count} events wait, more than ${limits.maxPending}`
-    flags.push({ flag: 'pending', message })
+  if (pending > limits.maxPending) {
+    flags.push({ flag: 'pending', message: `more than ${limits.maxPending} events wait` })
   }
   const tries = published + failed
   if (tries >= FEWEST_TRIES && failed / tries > limits.maxFailureRate) {
@@ -157,7 +179,7 @@ function resolveLimits(limits: HealthLimits): ResolvedLimits {
     )
   }
   return {
-    maxPending: requireCount('maxPending', maxPending, Number.MAX_SAFE_INTEGER, 0),
+    maxPending: requireCount('maxPending', maxPending, 2 ** 30, 0),
     maxFailureRate,
     maxPollMs: requireDuration('maxPoll', maxPoll, 1),
   }

@@ -45,6 +45,8 @@ export interface LifecycleEvents {
   'event:saved': (saved: { event: EventRef }) => void
   /** After the broker's ack was recorded. A crash between ack and record sends the event again. */
   'event:published': (published: Published) => void
+  /** The same, for an event that had been recorded as published already: it went out twice. */
+  'event:duplicate': (duplicate: { event: EventRef; path: Path }) => void
   /** After a failure was recorded; the event will be tried again. */
   'event:failed': (failed: Failed) => void
   /** After an event became a dead letter: a person has to look. */

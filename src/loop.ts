@@ -1,6 +1,7 @@
 // start / wake / stop around one run. The run itself is called directly by tests.
 import { restMs } from './backoff.ts'
 import { toError } from './errors.ts'
+import { MAX_TIMER_MS } from './validate.ts'
 
 const FIRST_LOOK_MS = 50
 
@@ -84,8 +85,11 @@ export class Loop {
 
   #schedule(): void {
     if (!this.#started) return
-    if (this.#wakeAgain) this.wake()
-    else this.#timer = setTimeout(() => this.wake(), this.#pauseMs())
+    if (this.#wakeAgain) return this.wake()
+    const pauseMs = this.#pauseMs()
+    // What is too far away for one timer is looked at again then.
+    const next = pauseMs > MAX_TIMER_MS ? () => this.#schedule() : () => this.wake()
+    this.#timer = setTimeout(next, Math.min(pauseMs, MAX_TIMER_MS))
   }
 
   #pauseMs(): number {

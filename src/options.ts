@@ -257,6 +257,11 @@ function crossCheck(options: ResolvedOptions, { timeoutMs, settlesWithinMs, name
       `the publisher ${name} says that a send settles within ${formatDuration(settlesWithinMs)}, but it is waited for longer: ${formatDuration(waitsMs)}; lower ${timeoutMs === undefined ? 'publishTimeout' : "the publisher's timeoutMs"} or raise its settlesWithinMs`,
     )
   }
+  if (options.deadLettersHold && options.deadLetterRetentionMs !== null) {
+    throw new OutboxOptionsError(
+      "deadLetterRetention would let go, unseen, of what onDeadLetter: 'hold' keeps back; remove one of them",
+    )
+  }
   if (!options.inOrder && (options.deadLettersHold || options.lockKeys)) {
     const option = options.lockKeys ? 'lockKeys: true' : "onDeadLetter: 'hold'"
     throw new OutboxOptionsError(

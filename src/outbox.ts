@@ -3,7 +3,6 @@
 // is longer than the others.
 import { AsyncResource } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
-import { performance } from 'node:perf_hooks'
 import { Backlog } from './backlog.ts'
 import { Circuits } from './circuit.ts'
 import { Cleaner } from './cleaner.ts'
@@ -105,7 +104,7 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
       db,
       store,
       options,
-      backlog: new Backlog(store, options.maxBacklog),
+      backlog: new Backlog(store, options.maxBacklog, lifecycle),
       token: randomUUID(),
       wanted: (events) => fastPath.wants(events),
       afterCommit: (events, lease) => this.#afterCommit(events, lease),
@@ -125,18 +124,15 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     this.#health = new Health(store, circuits, lifecycle)
     this.deadLetters = new DeadLetters(store, options.logger, wakePoller)
     this.#pollLoop = this.#loop('poll', options.pollIntervalMs, async () => {
-      const startedAt = performance.now()
-      const claimed = await poller.runOnce()
-      if (claimed > 0) this.#health.polled(performance.now() - startedAt)
-      return claimed > 0
+      return (await this.#pollOnce()) > 0
     })
     this.#renewLoop = this.#loop('renew', leases.renewIntervalMs, async () => {
       fastPath.sweep()
       await leases.renewOnce()
       return false
     })
-    this.#cleanLoop = this.#loop('cleanup', options.cleanup?.pauseMs ?? 0, async () => {
-      return (await this.#cleaner.runOnce()) > 0
+    this.#cleanLoop = this.#loop('cleanup', options.cleanup?.pauseMs ?? 0, () => {
+      return this.#cleaner.runOnce()
     })
     this.#checkLoop = this.#loop('dead-letter check', options.deadLetterCheckMs ?? 0, async () => {
       await this.deadLetters.check()
@@ -207,13 +203,13 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
    */
   async pollOnce(): Promise<number> {
     this.#renewLoop.start()
-    return await this.#poller.runOnce()
+    return await this.#pollOnce()
   }
 
   /** Deletes what is past its retention, now, without waiting for `cleanup`. Answers how many rows. */
   async purge(): Promise<number> {
     let total = 0
-    for (let deleted = 1; deleted > 0; total += deleted) deleted = await this.#cleaner.runOnce()
+    for await (const deleted of this.#cleaner.runRound()) total += deleted
     return total
   }
 
@@ -245,7 +241,8 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     this.#fastPath.open()
     if (poller) this.#pollLoop.start()
     const { logger, workerId, thresholdMs } = this.#options
-    logger.info({ publisher: this.#publisher.name, workerId, thresholdMs }, 'outbox started')
+    const { name: publisher, settlesWithinMs } = this.#publisher
+    logger.info({ publisher, settlesWithinMs, workerId, thresholdMs }, 'outbox started')
   }
 
   async #stop(): Promise<void> {
@@ -267,6 +264,10 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     const closed = Promise.all([...loops.map((loop) => loop.stop()), this.#disconnect()])
     await raceTimeout(closed, CLOSE_TIMEOUT_MS, KEEP_ALIVE)
     logger.info({ publisher: this.#publisher.name }, 'outbox stopped')
+  }
+
+  #pollOnce(): Promise<number> {
+    return this.#health.watchPoll(() => this.#poller.runOnce())
   }
 
   // In the outbox's own async context: what runs from here on belongs to no request, and a handler must

@@ -49,8 +49,10 @@ export class Poller {
       return 0
     }
     this.#lifecycle.tell('batch:claimed', { events: batch.map(({ event }) => refOf(event)) })
-    const { recorded } = await this.#next.deliver(batch)
+    const { unsent, recorded } = await this.#next.deliver(batch)
     await recorded
+    const counts = { claimed: batch.length, done: batch.length - unsent.size }
+    this.#options.logger.debug(counts, 'a round of the fallback is over')
     return batch.length
   }
 

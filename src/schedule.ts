@@ -2,7 +2,7 @@
 import { Cron } from 'croner'
 import { type Duration, show } from './duration.ts'
 import { OutboxOptionsError } from './errors.ts'
-import { MAX_TIMER_MS, requireDuration } from './validate.ts'
+import { requireDuration } from './validate.ts'
 
 /** A duration, or a cron expression such as `'0 3 * * *'`, read in the time zone of the process. */
 export type Schedule = Duration | (string & {})
@@ -15,12 +15,13 @@ export interface ResolvedSchedule {
 }
 
 export function requireSchedule(option: string, value: unknown): ResolvedSchedule {
-  if (typeof value !== 'string' || !value.trim().includes(' ')) {
+  const isCron = typeof value === 'string' && /\s|^@/.test(value.trim())
+  if (!isCron) {
     const ms = requireDuration(option, value, 1_000)
     return { pauseMs: () => ms, atOnce: true }
   }
   const cron = parse(option, value)
-  return { pauseMs: () => Math.min(cron.msToNext() ?? MAX_TIMER_MS, MAX_TIMER_MS), atOnce: false }
+  return { pauseMs: () => cron.msToNext() ?? Number.POSITIVE_INFINITY, atOnce: false }
 }
 
 function parse(option: string, pattern: string): Cron {

@@ -137,15 +137,18 @@ export class Settler {
   async #write(outcomes: readonly Outcome[]): Promise<void> {
     const published = outcomes.filter((outcome) => outcome.kind === 'published')
     const failed = outcomes.filter((outcome) => outcome.kind !== 'published')
-    if (published.length > 0) {
-      await this.#store.settlePublished(published.map(({ leased }) => leased.event.id))
-    }
+    const ids = published.map(({ leased }) => leased.event.id)
+    const news = ids.length > 0 ? await this.#store.settlePublished(ids) : new Set<string>()
     const records = failed.map((outcome) => this.#toRecord(outcome))
     const fenced = failed.length > 0 ? await this.#store.settleFailed(records) : new Set()
     this.#leases.drop(outcomes.map(({ leased }) => leased))
     if (records.some(({ copyId }) => copyId !== null)) this.#wakePoller()
     for (const outcome of outcomes) {
-      if (outcome.kind === 'published' || fenced.has(outcome.leased.event.id)) this.#tell(outcome)
+      const { event } = outcome.leased
+      if (outcome.kind === 'published' || fenced.has(event.id)) this.#tell(outcome)
+      if (outcome.kind === 'published' && !news.has(event.id)) {
+        this.#lifecycle.tell('event:duplicate', { event: refOf(event), path: outcome.path })
+      }
     }
   }
 

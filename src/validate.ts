@@ -33,8 +33,10 @@ export function requireBoolean(option: string, value: unknown): boolean {
 }
 
 export function requireCount(option: string, value: unknown, max: number, min = 1): number {
-  const count = Number(value)
-  if (Number.isInteger(value) && count >= min && count <= max) return count
+  if (Number.isInteger(value)) {
+    const count = value as number
+    if (count >= min && count <= max) return count
+  }
   throw new OutboxOptionsError(
     `${option} must be a whole number from ${min} to ${max}, got ${show(value)}`,
   )

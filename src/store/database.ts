@@ -40,6 +40,20 @@ export function isSerializationFailure(thrown: unknown): boolean {
 }
 
 /**
+ * Runs one statement. `step` says what was being done, in the error and to whoever looks at the statements of
+ * the database; it is a text of ours, and parameters never appear in either.
+ */
+export async function run<Row>(executor: Executor, step: string, query: SQL): Promise<Row[]> {
+  try {
+    const result = await executor.execute(sql`${sql.raw(`/* aftercommit: ${step} */`)} ${query}`)
+    // postgres-js answers with the rows, node-postgres and PGlite with an object around them.
+    return (Array.isArray(result) ? result : (result as { rows: Row[] }).rows) as Row[]
+  } catch (thrown) {
+    throw storeError(step, thrown instanceof DrizzleQueryError ? thrown.cause : thrown)
+  }
+}
+
+/**
  * The same for the background, which must not wait for ever on a connection whose other end is gone. The
  * statement itself cannot be called off: every one that comes here may also be carried out later.
  */
@@ -53,20 +67,6 @@ export async function runWithin<Row>(
   if (rows !== 'late') return rows
   const waited = formatDuration(timeoutMs)
   throw new StoreError('STORE_TIMEOUT', `${step}: the database did not answer in ${waited}`)
-}
-
-/**
- * Runs one statement. `step` says what was being done, in the error and to whoever looks at the statements of
- * the database; it is a text of ours, and parameters never appear in either.
- */
-export async function run<Row>(executor: Executor, step: string, query: SQL): Promise<Row[]> {
-  try {
-    const result = await executor.execute(sql`${sql.raw(`/* aftercommit: ${step} */`)} ${query}`)
-    // postgres-js answers with the rows, node-postgres and PGlite with an object around them.
-    return (Array.isArray(result) ? result : (result as { rows: Row[] }).rows) as Row[]
-  } catch (thrown) {
-    throw storeError(step, thrown instanceof DrizzleQueryError ? thrown.cause : thrown)
-  }
 }
 
 function storeError(step: string, cause: unknown): StoreError {

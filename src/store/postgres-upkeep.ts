@@ -1,7 +1,6 @@
 // The statements beside the path: what is old, what is dead, how much there is. Each is bounded, so that
 // none of them is in the way of the path, however large the table.
 import { sql, type SQL } from 'drizzle-orm'
-import type { EventRef } from '../events.ts'
 import { type DrizzleDatabase, run, runWithin } from './database.ts'
 import { EVENT_COLUMNS, type EventRow, encodeArray, toEvent } from './rows.ts'
 import type {
@@ -37,9 +36,6 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
   const outbox = qualifiedName(table)
   const runHere = <Row>(step: string, query: SQL) =>
     runWithin<Row>(statementTimeoutMs, db, step, query)
-  const refs = sql`o.id, o.event_type as type, o.aggregate_type as "aggregateType",
-    o.aggregate_id as "aggregateId", o.topic`
-
   // Ids begin with the time at which they were made, so the primary key leads to old rows without an index
   // of their own; what decides is the time in the row, by the database's clock. An application whose clock
   // is ahead has its rows deleted later, never sooner.
@@ -83,30 +79,49 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
     })
   }
 
-  async function retryDeadLetters(filter: DeadLetterFilter) {
-    return await run<EventRef>(
-      db,
+  async function retryDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage) {
+    return await changeDeadLetters(
       'retry dead letters',
-      sql`
-        update ${outbox} o set status = 'pending', attempts = 0, available_at = clock_timestamp(),
-          lease_token = null, updated_at = clock_timestamp()
-        where ${matching(filter)} returning ${refs}`,
+      filter,
+      page,
+      sql`update ${outbox} o set status = 'pending', attempts = 0, available_at = clock_timestamp(),
+        lease_token = null, updated_at = clock_timestamp() from chosen where o.id = chosen.id`,
     )
   }
 
-  async function discardDeadLetters(filter: DeadLetterFilter) {
-    return await run<EventRef>(
+  async function discardDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage) {
+    const remove = sql`delete from ${outbox} o using chosen where o.id = chosen.id`
+    return await changeDeadLetters('discard dead letters', filter, page, remove)
+  }
+
+  async function changeDeadLetters(
+    step: string,
+    filter: DeadLetterFilter,
+    { limit, afterSeq }: DeadLetterPage,
+    change: SQL,
+  ) {
+    const [changed] = await run<{ count: number; lastSeq: string | null }>(
       db,
-      'discard dead letters',
-      sql`delete from ${outbox} o where ${matching(filter)} returning ${refs}`,
+      step,
+      sql`
+        with chosen as materialized (
+          select o.id, o.seq from ${outbox} o
+          where ${matching(filter)} and o.seq > ${afterSeq}::float8::bigint
+          order by o.seq limit ${limit}::int for update
+        ), changed as (${change} returning o.seq)
+        select count(*)::int as count, max(seq)::text as "lastSeq" from changed`,
     )
+    const { count, lastSeq } = changed!
+    return { count, lastSeq: lastSeq === null ? null : Number(lastSeq) }
   }
 
-  async function countDeadLetters() {
+  async function countDeadLetters(limit: number) {
     const rows = await runHere<{ type: string; count: number }>(
       'count dead letters',
-      sql`select event_type as type, count(*)::int as count from ${outbox}
-        where status = 'dead_letter' group by event_type order by event_type`,
+      sql`
+        select event_type as type, count(*)::int as count
+        from (select event_type from ${outbox} where status = 'dead_letter' limit ${limit}::int) dead
+        group by event_type order by event_type`,
     )
     return Object.fromEntries(rows.map(({ type, count }) => [type, count]))
   }
@@ -127,7 +142,7 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
       runHere<Counts>(
         'count events',
         sql`
-          select w.*, d.*, ${estimate(table.name)} as "rowsEstimate",
+          select w.*, d.*, a.*, ${estimate(table.name)} as "rowsEstimate",
             ${estimate(`${table.name}_available_idx`)} as "pendingEstimate",
             ${estimate(`${table.name}_dead_idx`)} as "deadEstimate"
           from (
@@ -140,7 +155,9 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
           ) w, (
             select count(*)::int as dead
             from (select 1 from ${outbox} where status = 'dead_letter' limit ${COUNTED + 1}) p
-          ) d`,
+          ) d, (
+            select count(*)::int as rows from (select 1 from ${outbox} limit ${COUNTED + 1}) p
+          ) a`,
       ),
       runHere<Latency & { type: string }>(
         'look up latencies',
@@ -158,8 +175,9 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
     const { due, retrying, mostAttempts, lagMs } = counts!
     const pending = settleCount(counts!.pending, counts!.pendingEstimate)
     const dead = settleCount(counts!.dead, counts!.deadEstimate)
-    const others = (counts!.rowsEstimate ?? 0) - pending.count - dead.count
-    const published: Count = { count: Math.max(0, Math.round(others)), exact: false }
+    const all = settleCount(counts!.rows, counts!.rowsEstimate)
+    const others = Math.max(0, all.count - pending.count - dead.count)
+    const published: Count = { count: others, exact: all.exact }
     return {
       pending,
       dead,
@@ -190,6 +208,7 @@ interface Counts {
   mostAttempts: number
   lagMs: number | null
   dead: number
+  rows: number
   rowsEstimate: number | null
   pendingEstimate: number | null
   deadEstimate: number | null

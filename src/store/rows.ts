@@ -2,6 +2,9 @@
 import { sql } from 'drizzle-orm'
 import type { OutboxEvent } from '../events.ts'
 
+/** The aggregate type of copies for the dead-letter topic. One that dies holds nothing back. */
+export const DEAD_LETTER_COPY = 'aftercommit.dead_letter'
+
 export const OCCURRED_AT = sql`(extract(epoch from o.occurred_at) * 1000)::float8 as "occurredAt"`
 
 /** An event, of a table that is called o. The payload stays text: it is handed on, not looked at. */

@@ -1,6 +1,6 @@
 // What the path needs from a database. store/postgres.ts is the implementation for Postgres; every
 // stored time, and every comparison of stored times, is the database's.
-import type { EventRef, OutboxEvent, PreparedEvent } from '../events.ts'
+import type { OutboxEvent, PreparedEvent } from '../events.ts'
 import type { TableName } from './table-name.ts'
 
 /** What the statements need to know of the options. */
@@ -84,6 +84,12 @@ export interface DeadLetterPage {
   readonly afterSeq: number
 }
 
+/** What became of one page of them; `lastSeq` is null when there was none. */
+export interface DeadLettersChanged {
+  readonly count: number
+  readonly lastSeq: number | null
+}
+
 export interface PurgeRequest {
   readonly status: 'published' | 'dead_letter'
   readonly olderThanMs: number
@@ -108,15 +114,16 @@ export interface TableStats {
   readonly pending: Count
   readonly dead: Count
   readonly published: Count
-  /** Pending and held by nobody: what the fallback could take now, order permitting. */
+  // These four are about the ten thousand pending events that are due first.
+  /** Held by nobody: what the fallback could take now, order permitting. */
   readonly due: number
-  /** Pending, with failed attempts behind them. */
+  /** With failed attempts behind them. */
   readonly retrying: number
-  /** The most attempts that a pending event has had. */
+  /** The most attempts that one of them has had. */
   readonly mostAttempts: number
-  /** How long ago the oldest pending event was saved; null when none is pending. */
+  /** How long ago the oldest of them was saved; null when none is pending. */
   readonly lagMs: number | null
-  /** By event type, over the events saved last: from save to record. */
+  /** By event type, over the events saved last and still in the table: from save to record. */
   readonly latency: Readonly<Record<string, Latency>>
 }
 
@@ -134,18 +141,21 @@ export interface Store<TTx> {
   claim(request: ClaimRequest): Promise<OutboxEvent[]>
   /** Prolongs leases; answers the ids that were still held. */
   renew(leases: readonly LeaseRef[], ms: number): Promise<Set<string>>
-  /** An ack is a fact: published wins over every other state and stays. */
-  settlePublished(ids: readonly string[]): Promise<void>
+  /**
+   * An ack is a fact: published wins over every other state and stays. Answers the ids that were not
+   * published before.
+   */
+  settlePublished(ids: readonly string[]): Promise<Set<string>>
   /** Fenced: recorded only where the lease still holds; answers those ids. */
   settleFailed(failures: readonly FailureRecord[]): Promise<Set<string>>
   /** Deletes one batch of old rows. One instance at a time: the others get nothing. */
   purge(request: PurgeRequest): Promise<Purged>
   listDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetter[]>
   /** Makes them pending again, as they were when they were new. */
-  retryDeadLetters(filter: DeadLetterFilter): Promise<EventRef[]>
-  discardDeadLetters(filter: DeadLetterFilter): Promise<EventRef[]>
-  /** How many dead letters there are, by event type. */
-  countDeadLetters(): Promise<Record<string, number>>
+  retryDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLettersChanged>
+  discardDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLettersChanged>
+  /** How many dead letters there are, by event type, counted no further than the limit. */
+  countDeadLetters(limit: number): Promise<Record<string, number>>
   /** How many events are pending, counted no further than the limit. */
   countPending(limit: number): Promise<number>
   stats(): Promise<TableStats>

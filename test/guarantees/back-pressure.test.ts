@@ -1,11 +1,14 @@
 // maxBacklog: when the table holds too many unsent events, emit() says so instead of filling the disk.
-import { expect, it } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { nextEvent, waitUntil } from '../support/wait-until.ts'
 
 const fixture = useFixture()
 const handlers = { OrderCompleted: () => {} }
+afterEach(() => {
+  vi.restoreAllMocks()
+})
 
 it('refuses an event that would exceed maxBacklog, and nothing of its unit of work is saved', async () => {
   const outbox = fixture.handling(handlers, { maxBacklog: 3 })
@@ -43,6 +46,31 @@ it('sees what other processes left behind, and takes events again once there is 
   expect(await other.pollOnce()).toBe(3)
   const saved = await waitUntil(() => saveOne().catch(() => null), { message: 'there is room' })
   expect((await fixture.rows()).at(-1)).toMatchObject({ id: saved, status: 'pending' })
+})
+
+it('does not count what has been sent since the last look', async () => {
+  const outbox = fixture.handling(handlers, { maxBacklog: 5 })
+  await outbox.start()
+  for (let n = 0; n < 50; n += 1) {
+    const published = nextEvent(outbox.events, 'event:published')
+    await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+    await published
+  }
+  expect(await fixture.rows()).toHaveLength(50)
+})
+
+it('looks again before it refuses, however long ago it looked', async () => {
+  let later = 0
+  const now = performance.now.bind(performance)
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + later)
+  const outbox = fixture.handling(handlers, { maxBacklog: 1 })
+  const saveOne = () => outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await saveOne()
+  await expect(saveOne()).rejects.toMatchObject({ code: 'BACKLOG_FULL' })
+  await fixture.sql`truncate outbox`
+  later = 100
+  await saveOne()
+  expect(await fixture.rows()).toHaveLength(1)
 })
 
 it('has no limit by default', async () => {

@@ -96,6 +96,19 @@ it('sends a retried one at once, without waiting for the next poll', async () =>
   expect(await published).toMatchObject({ path: 'fallback' })
 })
 
+it('retries and discards any number of them', async () => {
+  await fixture.sql`
+    insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload, headers, status,
+      max_attempts, available_at, occurred_at)
+    select gen_random_uuid(), 'order', n, 'OrderCompleted', 'order', '1', '{}', 'dead_letter', 10,
+      now(), now() from generate_series(1, 2500) n`
+  const outbox = fixture.handling({})
+  expect(await outbox.deadLetters.retry({ aggregateType: 'order' })).toBe(2_500)
+  await fixture.sql`update outbox set status = 'dead_letter'`
+  expect(await outbox.deadLetters.discard({ all: true })).toBe(2_500)
+  expect(await fixture.rows()).toEqual([])
+})
+
 it('discards what is asked for and nothing else', async () => {
   const { outbox } = await bury([
     { payload: 1 },
@@ -193,7 +206,7 @@ it('warns of dead letters while there are any, with their number by type and no 
     fields: { count: 2, byType: { OrderCompleted: 1, OrderPaid: 1 } },
   })
   await outbox.deadLetters.retry({ type: 'OrderPaid' })
-  expect(logger.lines.at(-1)).toMatchObject({ level: 'info', fields: { events: 1 } })
+  expect(logger.lines.at(-1)).toMatchObject({ level: 'info', fields: { count: 1 } })
   await outbox.stop()
   expect(JSON.stringify(logger.lines)).not.toContain('secret')
 })
@@ -232,7 +245,7 @@ it('sends a copy of each dead letter to deadLetterTopic, once, saying what died 
     {
       type: 'DeadLettered',
       topic: 'graveyard',
-      aggregateType: 'dead_letter',
+      aggregateType: 'aftercommit.dead_letter',
       aggregateId: 'one',
       payload: { n: 1 },
       headers: {
@@ -248,13 +261,26 @@ it('sends a copy of each dead letter to deadLetterTopic, once, saying what died 
   await handling.stop()
   await fixture.sql`truncate outbox`
 
-  // A copy that dies as well is not copied again.
-  const refusing = fixture.outbox({ publisher, deadLetterTopic: 'graveyard' })
-  await refusing.withOutbox(async (_, emit) => emit([newEvent(), newEvent({ topic: 'fine' })]))
+  // A copy that dies as well is not copied again, and keeps no other copy back.
+  const refusing = fixture.outbox({
+    publisher,
+    deadLetterTopic: 'graveyard',
+    onDeadLetter: 'hold',
+  })
+  const same = { aggregateId: 'one' }
+  await refusing.withOutbox(async (_, emit) => {
+    emit([
+      newEvent(same),
+      newEvent({ topic: 'fine' }),
+      newEvent({ ...same, aggregateType: 'cart' }),
+    ])
+  })
   await waitUntil(async () => (await refusing.pollOnce()) === 0, { message: 'nothing is left' })
   expect((await fixture.rows()).map(({ event_type, status }) => [event_type, status])).toEqual([
     ['OrderCompleted', 'dead_letter'],
     ['OrderCompleted', 'published'],
+    ['OrderCompleted', 'dead_letter'],
+    ['DeadLettered', 'dead_letter'],
     ['DeadLettered', 'dead_letter'],
   ])
 })

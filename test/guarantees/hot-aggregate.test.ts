@@ -10,30 +10,37 @@ import { nextEvent, waitUntil } from '../support/wait-until.ts'
 
 const fixture = useFixture()
 
-it('drains a deep backlog of one aggregate and what lies behind it', async () => {
-  await fixture.sql`
+it.each([
+  ['in small batches', { batchSize: 100 }],
+  ['in large batches', { batchSize: 3_000 }],
+  ['with dead letters that hold', { onDeadLetter: 'hold' }],
+] as const)(
+  'drains a deep backlog of one aggregate and what lies behind it, %s',
+  async (__, settings) => {
+    await fixture.sql`
     insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload, headers,
       max_attempts, available_at, occurred_at)
     select gen_random_uuid(), 'order', case when n <= 3000 then 'hot' else 'cold ' || n end,
       'OrderCompleted', 'orders', to_json(n), '{}', 10, now(), now()
     from generate_series(1, 3100) n order by n`
-  await fixture.sql`analyze outbox`
-  const handled: HandledEvent[] = []
-  const outbox = fixture.handling(
-    { OrderCompleted: (event) => void handled.push(event) },
-    // A claim whose cost grows with the square of the backlog outlasts this lease and gets nowhere.
-    { poller: true, threshold: '2s', publishTimeout: '1s', pollInterval: '10ms' },
-  )
-  await outbox.start()
-  await waitUntil(() => handled.length === 3_100, {
-    message: () => `all were handled, not ${handled.length}`,
-    timeoutMs: 50_000,
-  })
-  const hot = handled
-    .filter(({ aggregateId }) => aggregateId === 'hot')
-    .map(({ payload }) => payload)
-  expect(hot).toEqual(Array.from({ length: 3_000 }, (_, n) => n + 1))
-})
+    await fixture.sql`analyze outbox`
+    const handled: HandledEvent[] = []
+    const outbox = fixture.handling(
+      { OrderCompleted: (event) => void handled.push(event) },
+      // A claim whose cost grows with the square of the backlog outlasts this lease and gets nowhere.
+      { ...settings, poller: true, threshold: '2s', publishTimeout: '1s', pollInterval: '10ms' },
+    )
+    await outbox.start()
+    await waitUntil(() => handled.length === 3_100, {
+      message: () => `all were handled, not ${handled.length}`,
+      timeoutMs: 50_000,
+    })
+    const hot = handled
+      .filter(({ aggregateId }) => aggregateId === 'hot')
+      .map(({ payload }) => payload)
+    expect(hot).toEqual(Array.from({ length: 3_000 }, (_, n) => n + 1))
+  },
+)
 
 it('does not let slow handlers of some aggregates hold up the others', async () => {
   const release = defer()

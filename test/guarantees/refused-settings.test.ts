@@ -53,6 +53,11 @@ it.each<[string, Settings, RegExp]>([
     { publisher: custom({}), onDeadLetter: 'hold', ordering: 'none' },
     /onDeadLetter: 'hold' keeps an order that ordering: 'none' gives up/,
   ],
+  [
+    'a retention that would let go of what dead letters hold',
+    { publisher: custom({}), onDeadLetter: 'hold', deadLetterRetention: '30d' },
+    /deadLetterRetention would let go, unseen, of what onDeadLetter: 'hold' keeps back/,
+  ],
 ])('refuses %s', (_, settings, message) => {
   expect(() => fixture.outbox(settings)).toThrow(message)
   expect(() => fixture.outbox(settings)).toThrow(

@@ -186,6 +186,24 @@ it('looks again after growing pauses when it watches, until they are as long as 
   }
 })
 
+it('does not run before its time when that is further away than a timer can wait', async () => {
+  vi.useFakeTimers()
+  try {
+    const due = performance.now() + 40 * 86_400_000
+    const run = vi.fn(async () => false)
+    const intervalMs = () => Math.max(0, due - performance.now())
+    const loop = new Loop({ intervalMs, run, onError: noError })
+    loop.start({ atOnce: false })
+    await vi.advanceTimersByTimeAsync(39 * 86_400_000)
+    expect(run).not.toHaveBeenCalled()
+    await vi.advanceTimersByTimeAsync(86_400_000)
+    expect(run).toHaveBeenCalled()
+    await loop.stop()
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
 it('asks for its pause each time when that is a function', async () => {
   vi.useFakeTimers()
   try {
