@@ -90,6 +90,9 @@ it.each<[string, 'writes on' | 'pauses', (url: string) => Opened]>([
       isBack = true
       await writing
     }
+    // Behind whatever committed without an answer, so that it is not seen before that is.
+    const enough = committed.length + 1
+    await writeUntil(() => committed.length >= enough)
     await waitUntil(() => committed.every((n) => seen.has(n)), {
       message: () => `all were delivered, not ${seen.size} of ${committed.length}`,
     })

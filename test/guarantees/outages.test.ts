@@ -126,7 +126,11 @@ it('lets nothing overtake what waits behind a probe, on the immediate path or la
   })
   await published
   await outbox.withOutbox(async (_, emit) => emit(event(4, 'fine')))
-  // What was turned away takes no room on the immediate path.
+  const waiting = async () => (await fixture.rows()).filter(({ status }) => status === 'pending')
+  await waitUntil(async () => (await waiting()).every(({ available }) => available), {
+    message: 'what was turned away was given back',
+  })
+  // So it takes no room on the immediate path.
   await outbox.withOutbox(async (_, emit) => {
     emit([newEvent({ payload: 'other' }), newEvent({ payload: 'other' })])
   })
