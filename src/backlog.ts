@@ -49,8 +49,10 @@ export class Backlog {
   }
 
   /** Throws when there is no room for that many. */
-  check(events: number): void {
-    if (this.#max === null || this.#waiting + events <= this.#max) return
+  check(count: () => number): void {
+    if (this.#max === null) return
+    const events = count()
+    if (this.#waiting + events <= this.#max) return
     throw new EventRefusedError(
       'BACKLOG_FULL',
       `${this.#waiting} events wait in the outbox, and ${events} more would exceed maxBacklog (${this.#max}); try again when the broker has caught up, or raise maxBacklog`,

@@ -82,7 +82,7 @@ export class OpenUnit {
   finish(): readonly PreparedEvent[] {
     this.seal()
     if (this.#openSavepoints > 0) throw overError('a nested transaction was still running')
-    const kept = this.#emitted.filter(({ scope }) => isKept(scope))
+    const kept = this.#kept()
     for (const one of kept) {
       // Somebody may have caught the refusal. Committing without the event would lose it all the same.
       if ('refusal' in one) throw one.refusal
@@ -90,9 +90,13 @@ export class OpenUnit {
     return kept.map((one) => (one as { event: PreparedEvent }).event)
   }
 
+  #kept(): Emitted[] {
+    return this.#emitted.filter(({ scope }) => isKept(scope))
+  }
+
   #prepare(events: readonly NewEvent[], scope: Scope): PreparedEvent[] {
     try {
-      this.#backlog.check(this.#emitted.length + events.length)
+      this.#backlog.check(() => this.#kept().length + events.length)
       return events.map((event) => prepareEvent(event, this.#options))
     } catch (refusal) {
       this.#emitted.push({ scope, refusal })

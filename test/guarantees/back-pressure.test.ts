@@ -1,5 +1,6 @@
 // maxBacklog: when the table holds too many unsent events, emit() says so instead of filling the disk.
 import { afterEach, expect, it, vi } from 'vitest'
+import type { OutboxError } from '../../src/index.ts'
 import { useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
 import { nextEvent, waitUntil } from '../support/wait-until.ts'
@@ -71,6 +72,65 @@ it('looks again before it refuses, however long ago it looked', async () => {
   later = 100
   await saveOne()
   expect(await fixture.rows()).toHaveLength(1)
+})
+
+it('waits for its first count before it takes anything', async () => {
+  const other = fixture.handling(handlers)
+  await other.withOutbox(async (_, emit) => emit([newEvent(), newEvent(), newEvent()]))
+  const outbox = fixture.handling(handlers, { maxBacklog: 3 })
+  let begun = false
+  const { saving } = await fixture.sql.begin(async (tx) => {
+    await tx`lock table outbox`
+    const work = outbox.withOutbox(async (_, emit) => {
+      begun = true
+      emit(newEvent())
+    })
+    const code = work.then(
+      () => 'saved',
+      (error) => (error as OutboxError).code,
+    )
+    await waitUntil(
+      async () => {
+        const rows = await tx`select 1 from pg_locks where relation = 'outbox'::regclass
+          and not granted`
+        return rows.length > 0
+      },
+      { message: 'the count, or the save, waits for the table' },
+    )
+    expect(begun).toBe(false)
+    return { saving: code }
+  })
+  expect(await saving).toBe('BACKLOG_FULL')
+})
+
+it('has all the room again when what it saved itself has gone out', async () => {
+  const outbox = fixture.handling(handlers, { maxBacklog: 3 })
+  const saveThree = () =>
+    outbox.withOutbox(async (_, emit) => emit([newEvent(), newEvent(), newEvent()]))
+  for (let round = 0; round < 2; round += 1) {
+    await waitUntil(() => saveThree().catch(() => null), { message: 'there is room for three' })
+    expect(await outbox.pollOnce()).toBe(3)
+  }
+})
+
+it('counts no further than it has to', async () => {
+  const outbox = fixture.handling(handlers)
+  await outbox.withOutbox(async (_, emit) => emit([newEvent(), newEvent(), newEvent()]))
+  expect(await fixture.store().countPending(2)).toBe(2)
+  expect(await fixture.store().countPending(4)).toBe(3)
+})
+
+it('does not count what a savepoint took back', async () => {
+  const outbox = fixture.handling(handlers, { maxBacklog: 2 })
+  await outbox.withOutbox(async (tx, emit) => {
+    const failing = tx.transaction(async () => {
+      emit([newEvent(), newEvent()])
+      throw new Error('not this way')
+    })
+    await failing.catch(() => {})
+    emit([newEvent(), newEvent()])
+  })
+  expect(await fixture.rows()).toHaveLength(2)
 })
 
 it('has no limit by default', async () => {

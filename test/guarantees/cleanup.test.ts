@@ -54,6 +54,16 @@ it('gets through any number of rows, past those that stay', async () => {
   expect(logger.lines).toMatchObject([{ level: 'info', fields: { deleted: 2_510 } }])
 })
 
+it('deletes the rows of an application whose clock is ahead later, never sooner', async () => {
+  await insertRows(1, 'published', 6)
+  const [ahead] = await fixture.sql`delete from outbox returning id`
+  await insertRows(2, 'published', 30)
+  await fixture.sql`update outbox set id = ${ahead!['id']} where aggregate_id = '1'`
+  expect(await fixture.handling(handlers).purge()).toBe(1)
+  expect(await fixture.rows()).toMatchObject([{ aggregate_id: '1' }])
+  expect(await fixture.handling(handlers, { retention: '5d' }).purge()).toBe(1)
+})
+
 it('gives dead letters a retention of their own', async () => {
   await insertRows(2, 'dead_letter', 40)
   await insertRows(3, 'dead_letter', 20)
@@ -61,6 +71,31 @@ it('gives dead letters a retention of their own', async () => {
   const outbox = fixture.handling(handlers, { retention: '1d', deadLetterRetention: '30d' })
   expect(await outbox.purge()).toBe(6)
   expect(await countRows()).toEqual({ dead_letter: 3 })
+})
+
+it('goes by when a dead letter died, not by when it was saved', async () => {
+  await insertRows(2, 'dead_letter', 40)
+  await fixture.sql`update outbox set last_attempt_at = now() where aggregate_id = '1'`
+  expect(await fixture.handling(handlers, { deadLetterRetention: '30d' }).purge()).toBe(1)
+  expect(await fixture.rows()).toMatchObject([{ aggregate_id: '1' }])
+})
+
+it('deletes no more at once than it is asked to, and goes on where it stopped', async () => {
+  await insertRows(6, 'published', 30)
+  const ids = (await fixture.sql`select id from outbox order by id`).map(({ id }) => id as string)
+  const purge = (after: string | null) =>
+    fixture.store().purge({ status: 'published', olderThanMs: 0, limit: 2, after })
+  expect(await purge(ids[1]!)).toEqual({ deleted: 2, last: ids[3] })
+  expect(await purge(ids[3]!)).toEqual({ deleted: 2, last: ids[5] })
+  expect(await purge(ids[5]!)).toEqual({ deleted: 0, last: null })
+  expect(await purge(null)).toEqual({ deleted: 2, last: ids[1] })
+})
+
+it('says nothing in the log when nothing is old enough', async () => {
+  await insertRows(1, 'published', 6)
+  const logger = recordingLogger()
+  expect(await fixture.handling(handlers, { logger }).purge()).toBe(0)
+  expect(logger.lines).toEqual([])
 })
 
 it('deletes an event as it is recorded when retention is 0', async () => {
@@ -102,6 +137,14 @@ it('runs by itself from start() on, again and again', async () => {
   await waitUntil(empty, { message: 'the first round deleted them' })
   await insertRows(5, 'published', 30)
   expect(await waitUntil(empty, { message: 'the next round deleted these' })).toBe(true)
+})
+
+it('deletes in one round whatever there is, without waiting for the next', async () => {
+  await insertRows(2_100, 'published', 30)
+  const outbox = fixture.handling(handlers, { cleanup: '1h' })
+  await outbox.start()
+  const empty = async () => (await fixture.rows()).length === 0
+  expect(await waitUntil(empty, { message: 'one round deleted them all' })).toBe(true)
 })
 
 it('runs when a cron expression says so, and not before', async () => {

@@ -8,6 +8,7 @@ import { handlersPublisher } from '../../src/publishers/handlers.ts'
 import { connect } from '../support/database.ts'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
+import { recordingLogger } from '../support/recording-logger.ts'
 import { newEvent } from '../support/sample-events.ts'
 import { startProxy } from '../support/tcp-proxy.ts'
 import { nextEvent, waitUntil } from '../support/wait-until.ts'
@@ -98,6 +99,34 @@ it('records what was published, and what failed, when the database is back', asy
   await recorded
   expect((await fixture.rows()).map((row) => row.status)).toEqual(['published', 'dead_letter'])
   expect(handled).toHaveLength(2)
+  await outbox.stop()
+  await proxied.close()
+  await proxy.stop()
+})
+
+it('is told of in the log when it begins and when it is over, not once per try', async () => {
+  const { proxy, url } = await proxyDatabase()
+  const proxied = connect(url, { backoff: () => 0 })
+  const logger = recordingLogger()
+  const outbox = fixture.handling(
+    {},
+    { db: proxied.db, logger, poller: true, pollInterval: '10ms' },
+  )
+  await outbox.start()
+  const lines = () =>
+    logger.lines.filter(({ fields }) => (fields as { step?: string }).step === 'poll')
+  let failures = 0
+  outbox.events.on('error', ({ step }) => {
+    if (step === 'poll') failures += 1
+  })
+  await proxy.refuse()
+  await waitUntil(() => failures >= 3, { message: 'the poller has tried a few times' })
+  await proxy.accept()
+  await waitUntil(() => lines().some(({ level }) => level === 'info'), { message: 'it is over' })
+  expect(lines()).toMatchObject([
+    { level: 'error', message: 'a background step failed; it will be tried again' },
+    { level: 'info', message: 'a background step works again' },
+  ])
   await outbox.stop()
   await proxied.close()
   await proxy.stop()

@@ -176,7 +176,11 @@ it('does not wait for ever on a connection whose other end is gone', async () =>
   await outbox.start()
   const gone = nextEvent(outbox.events, 'error', ({ step }) => step === 'poll')
   proxy.halfOpen()
+  const unwell = outbox.health()
   expect((await gone).error).toMatchObject({ code: 'STORE_TIMEOUT' })
+  expect((await unwell).flags).toMatchObject([
+    { flag: 'database', message: expect.stringContaining('did not answer in 5s') },
+  ])
   await proxy.accept()
   await fixture.handling({}).withOutbox(async (_, emit) => emit(newEvent({ payload: 'saved' })))
   await waitUntil(() => handled.length === 1, { message: 'the poller is at work again' })

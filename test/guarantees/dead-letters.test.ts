@@ -1,7 +1,9 @@
 // Dead letters wait for a person, who can find them, give them another life in their old place, or do
 // without them.
 import { expect, it } from 'vitest'
+import type { Publisher } from '../../src/index.ts'
 import type { HandledEvent } from '../../src/publishers/handlers.ts'
+import { connect } from '../support/database.ts'
 import { useFixture } from '../support/fixture.ts'
 import { recordingLogger } from '../support/recording-logger.ts'
 import { newEvent } from '../support/sample-events.ts'
@@ -55,10 +57,14 @@ it('lists dead letters with what they died of, by id, type, aggregate and time',
   expect(await payloads({ aggregateId: 'two', type: 'OrderCompleted' })).toEqual([])
   expect(await payloads({ limit: 2 })).toEqual([1, 2])
   expect(await payloads({ limit: 2, afterSeq: all[1]!.seq })).toEqual([3])
-  const last = all[2]!.diedAt
-  const later = new Date(last.getTime() + 1)
-  expect(await payloads({ diedSince: later })).toEqual([])
-  expect(await payloads({ diedBefore: later })).toEqual([1, 2, 3])
+  const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second))
+  for (const [n, { id }] of all.entries()) {
+    await fixture.sql`update outbox set last_attempt_at = ${at(n)} where id = ${id}`
+  }
+  expect((await deadLetters.list()).map(({ diedAt }) => diedAt)).toEqual([at(0), at(1), at(2)])
+  expect(await payloads({ diedSince: at(1) })).toEqual([2, 3])
+  expect(await payloads({ diedBefore: at(1) })).toEqual([1])
+  expect(await payloads({ diedSince: at(1), diedBefore: at(2) })).toEqual([2])
 })
 
 it('gives a retried one all its attempts back, and its id and its place in the order', async () => {
@@ -87,13 +93,23 @@ it('keeps a later event back on the immediate path while a retried one waits bef
   expect(state.handled).toEqual([1, 2])
 })
 
-it('sends a retried one at once, without waiting for the next poll', async () => {
-  const { outbox, state } = await bury([{ payload: 1 }], { poller: true, pollInterval: '1h' })
+it.each([
+  ['a retried one', 'retry', [1, 2]],
+  ['what a discarded one held', 'discard', [2]],
+] as const)('sends %s at once, without waiting for the next poll', async (_, act, sent) => {
+  // On one connection the poll of start() is over before anything is retried or discarded.
+  const connection = connect(fixture.url, { max: 1 })
+  const { outbox, state } = await bury(
+    [1, 2].map((payload) => ({ payload, aggregateId: 'one' })),
+    { db: connection.db, onDeadLetter: 'hold', poller: true, pollInterval: '1h' },
+  )
   await outbox.start()
   state.broken = false
-  const published = nextEvent(outbox.events, 'event:published')
-  await outbox.deadLetters.retry({ type: 'OrderCompleted' })
-  expect(await published).toMatchObject({ path: 'fallback' })
+  await outbox.deadLetters[act]({ type: 'OrderCompleted' })
+  await waitUntil(() => state.handled.length === sent.length, { message: 'they were sent' })
+  expect(state.handled).toEqual(sent)
+  await outbox.stop()
+  await connection.close()
 })
 
 it('retries and discards any number of them', async () => {
@@ -169,6 +185,34 @@ it('lets later events go on without a dead letter, or keeps them back (continue,
   expect(held.state.handled.filter((payload) => typeof payload === 'number')).toEqual([1, 2, 3, 4])
 })
 
+it('is not held up by events that wait behind a dead letter', async () => {
+  const held = ['one', 'two', 'three'].flatMap((aggregateId) => [
+    { aggregateId, payload: 'poison' },
+    { aggregateId, payload: 'held', ...fine },
+  ])
+  const { outbox, state } = await bury(held, { onDeadLetter: 'hold', batchSize: 2 })
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 'free', ...fine })))
+  expect(await outbox.pollOnce()).toBe(1)
+  expect(state.handled).toEqual(['free'])
+})
+
+it('holds what lies behind the last of several dead letters, and nothing before it', async () => {
+  const { outbox } = await bury([1, 2].map((payload) => ({ payload, aggregateId: 'one' })))
+  const handled: unknown[] = []
+  const holding = fixture.handling(
+    { OrderCompleted: ({ payload }) => void handled.push(payload) },
+    { onDeadLetter: 'hold' },
+  )
+  const [first] = await holding.deadLetters.list()
+  await holding.deadLetters.retry({ id: first!.id })
+  await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 3, aggregateId: 'one' })))
+  await waitUntil(async () => (await holding.pollOnce()) === 0, { message: 'nothing is left' })
+  expect(handled).toEqual([1])
+  await holding.deadLetters.retry({ all: true })
+  await waitUntil(async () => (await holding.pollOnce()) === 0, { message: 'nothing is left' })
+  expect(handled).toEqual([1, 2, 3])
+})
+
 it('holds what follows a dead letter on the immediate path too', async () => {
   const publisher = scriptedPublisher((event) =>
     event.payload === '"poison"' ? failedAs('permanent') : acked(event),
@@ -191,11 +235,44 @@ it('holds what follows a dead letter on the immediate path too', async () => {
   ])
 })
 
+it('holds on the immediate path what is emitted when the dead letter is all there is', async () => {
+  const publisher = scriptedPublisher(() => failedAs('permanent'))
+  const outbox = fixture.outbox({ publisher, onDeadLetter: 'hold' })
+  await outbox.start()
+  const dead = nextEvent(outbox.events, 'event:dead')
+  const event = (payload: unknown) => newEvent({ aggregateId: 'one', payload })
+  await outbox.withOutbox(async (_, emit) => emit(event('poison')))
+  await dead
+  await outbox.withOutbox(async (_, emit) => emit(event(1)))
+  await outbox.stop()
+  expect(publisher.batches).toEqual([['poison']])
+})
+
+it.each([
+  ['hold', true],
+  ['continue', false],
+] as const)(
+  'tells the publisher what to do behind an event that dies in its hands (%s)',
+  async (onDeadLetter, deadLettersHold) => {
+    const rules: unknown[] = []
+    const publisher: Publisher = {
+      name: 'listening',
+      publish: async (events, given) => {
+        rules.push(given)
+        return events.map(acked)
+      },
+    }
+    const outbox = fixture.outbox({ publisher, onDeadLetter })
+    await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+    await outbox.pollOnce()
+    expect(rules).toMatchObject([{ deadLettersHold }])
+  },
+)
+
 it('warns of dead letters while there are any, with their number by type and no payload', async () => {
   const logger = recordingLogger()
-  const { outbox } = await bury([{ payload: 'secret' }, { payload: 'secret', type: 'OrderPaid' }], {
-    logger,
-  })
+  const events = [{}, { type: 'OrderPaid' }, fine].map((event) => ({ payload: 'secret', ...event }))
+  const { outbox } = await bury(events, { logger })
   await outbox.start()
   const line = await waitUntil(
     () => logger.lines.find(({ message }) => message.startsWith('dead letters need a person')),
@@ -209,6 +286,14 @@ it('warns of dead letters while there are any, with their number by type and no 
   expect(logger.lines.at(-1)).toMatchObject({ level: 'info', fields: { count: 1 } })
   await outbox.stop()
   expect(JSON.stringify(logger.lines)).not.toContain('secret')
+})
+
+it('says nothing of dead letters when there are none', async () => {
+  const logger = recordingLogger()
+  const { outbox } = await bury([{ payload: 1, ...fine }], { logger })
+  await outbox.start()
+  await outbox.stop()
+  expect(logger.lines.filter(({ level }) => level === 'warn')).toEqual([])
 })
 
 it('does not check for dead letters when told not to', async () => {
@@ -283,4 +368,15 @@ it('sends a copy of each dead letter to deadLetterTopic, once, saying what died 
     ['DeadLettered', 'dead_letter'],
     ['DeadLettered', 'dead_letter'],
   ])
+})
+
+it('sends the copy at once, without waiting for the next poll', async () => {
+  const outbox = fixture.handling(
+    { OrderCompleted: () => Promise.reject(new Error('no')), DeadLettered: () => {} },
+    { maxAttempts: 1, deadLetterTopic: 'graveyard', poller: true, pollInterval: '1h' },
+  )
+  await outbox.start()
+  const published = nextEvent(outbox.events, 'event:published')
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  expect(await published).toMatchObject({ path: 'fallback', topic: 'graveyard' })
 })

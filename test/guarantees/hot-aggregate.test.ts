@@ -1,11 +1,13 @@
 // One aggregate with many events: it keeps its order, and nobody else has to wait for it.
 import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
+import type { PublishResult } from '../../src/index.ts'
 import type { HandledEvent } from '../../src/publishers/handlers.ts'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
 import { closeGate } from '../support/gate.ts'
 import { newEvent } from '../support/sample-events.ts'
+import { acked, failedAs, scriptedPublisher } from '../support/scripted-publisher.ts'
 import { nextEvent, waitUntil } from '../support/wait-until.ts'
 
 const fixture = useFixture()
@@ -66,6 +68,24 @@ it('keeps the fast path open behind a dead letter', async () => {
   await dead
   const published = nextEvent(outbox.events, 'event:published')
   await outbox.withOutbox(async (_, emit) => emit(newEvent({ type: 'Good', aggregateId: 'one' })))
+  expect(await published).toMatchObject({ path: 'immediate' })
+})
+
+it('sends what was queued behind an event that dies without a detour', async () => {
+  const [sending, answer] = [defer(), defer<PublishResult>()]
+  const publisher = scriptedPublisher((event) => {
+    if (event.payload !== '"dies"') return acked(event)
+    sending.resolve()
+    return answer.promise
+  })
+  const outbox = fixture.outbox({ publisher })
+  await outbox.start()
+  const event = (payload: string) => newEvent({ aggregateId: 'one', payload })
+  await outbox.withOutbox(async (_, emit) => emit(event('dies')))
+  await sending.promise
+  await outbox.withOutbox(async (_, emit) => emit(event('follows')))
+  const published = nextEvent(outbox.events, 'event:published')
+  answer.resolve(failedAs('permanent'))
   expect(await published).toMatchObject({ path: 'immediate' })
 })
 

@@ -1,9 +1,11 @@
 // The library brings its own table: applied by many at once, any number of times, under any name.
 import { readFile } from 'node:fs/promises'
+import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
 import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
 import { createOutbox } from '../../src/index.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
+import { outboxTable } from '../../src/store/schema.ts'
 import { connect } from '../support/database.ts'
 import { useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
@@ -17,6 +19,11 @@ const columnsOf = (schema: string, table: string) => fixture.sql`
   where table_schema = ${schema} and table_name = ${table} order by ordinal_position`
 const indexesOf = (schema: string, table: string) => fixture.sql<Record<string, string>[]>`
   select indexname, indexdef from pg_indexes where schemaname = ${schema} and tablename = ${table}`
+/** The indexes of the outbox table there, without the name of the schema. */
+const definitionsOf = async (schema: string) =>
+  (await indexesOf(schema, 'outbox'))
+    .map(({ indexdef }) => indexdef!.replace(` ON ${schema}.`, ' ON '))
+    .toSorted()
 
 it('lets ten instances migrate at once', async () => {
   const names = { schema: 'ten', table: 'events' }
@@ -42,13 +49,20 @@ it('brings a table of the first version up to date, and keeps what is in it', as
   })
   const outbox = fixture.outbox({ publisher, schema: 'early' })
   await outbox.migrate()
-  const definitions = (found: readonly Record<string, string>[]) =>
-    found.map(({ indexdef }) => indexdef!.replaceAll('early.', 'public.')).toSorted()
-  expect(definitions(await indexesOf('early', 'outbox'))).toEqual(
-    definitions(await indexesOf('public', 'outbox')),
-  )
+  expect(await definitionsOf('early')).toEqual(await definitionsOf('public'))
   expect(await outbox.pollOnce()).toBe(1)
   expect(await fixture.sql`select status from early.outbox`).toEqual([{ status: 'published' }])
+})
+
+it('makes the table that outboxTable() describes to those who keep it in their own migrations', async () => {
+  const described = generateDrizzleJson({ outbox: outboxTable() })
+  const statements = await generateMigration(generateDrizzleJson({}), described)
+  await fixture.sql.begin(async (tx) => {
+    await tx.unsafe('create schema kept; set local search_path to kept')
+    for (const statement of statements) await tx.unsafe(statement)
+  })
+  expect(await columnsOf('kept', 'outbox')).toEqual(await columnsOf('public', 'outbox'))
+  expect(await definitionsOf('kept')).toEqual(await definitionsOf('public'))
 })
 
 it.each([

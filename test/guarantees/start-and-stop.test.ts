@@ -187,6 +187,11 @@ it('stops on a signal, then lets the signal have its way', async () => {
   expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
 })
 
+it('lets the process end after stop()', async () => {
+  const { code, output } = await runProcess('starts-and-stops', [fixture.url])
+  expect({ code, output }).toEqual({ code: 0, output: 'stopped\n' })
+})
+
 it('may be started and stopped any number of times, also at once', async () => {
   const { handlers, handled } = countingHandler()
   const outbox = fixture.handling(handlers)

@@ -1,25 +1,29 @@
+import { performance } from 'node:perf_hooks'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Circuits } from '../../src/circuit.ts'
 import { Lifecycle } from '../../src/lifecycle.ts'
-import { silentLogger } from '../../src/logger.ts'
+import { recordingLogger } from '../support/recording-logger.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
+  vi.spyOn(performance, 'now').mockImplementation(() => Date.now())
 })
 afterEach(() => {
+  vi.restoreAllMocks()
   vi.useRealTimers()
 })
 
 const away = new Error('away')
 
 function setUp() {
-  const lifecycle = new Lifecycle(silentLogger)
+  const logger = recordingLogger()
+  const lifecycle = new Lifecycle(logger)
   const onChance = vi.fn()
   const told: string[] = []
   for (const state of ['open', 'half-open', 'closed'] as const) {
     lifecycle.events.on(`circuit:${state}`, ({ topic }) => told.push(`${topic} ${state}`))
   }
-  return { circuits: new Circuits(lifecycle, silentLogger, onChance), onChance, told }
+  return { circuits: new Circuits(lifecycle, logger, onChance), onChance, told, logger }
 }
 
 it('sends nothing while the broker is away, then one probe at a time', () => {
@@ -104,4 +108,21 @@ it('forgets everything when it stops, and leaves no timer behind', () => {
   circuits.stop()
   expect(vi.getTimerCount()).toBe(0)
   expect(circuits.accepts('a')).toBe(true)
+})
+
+it('tells the log when an outage begins, once a minute, and when it is over', () => {
+  const { circuits, logger } = setUp()
+  for (let second = 0; second < 130; second += 2) {
+    circuits.failed('a', away)
+    vi.advanceTimersByTime(2_000)
+    circuits.admit('a')
+  }
+  circuits.succeeded('a')
+  const fields = { err: away, topic: 'a' }
+  expect(logger.lines).toMatchObject([
+    { level: 'warn', fields, message: 'destination out of reach, circuit opened' },
+    { level: 'warn', fields, message: 'destination still out of reach' },
+    { level: 'warn', fields, message: 'destination still out of reach' },
+    { level: 'info', fields: { topic: 'a' }, message: 'destination is back, circuit closed' },
+  ])
 })

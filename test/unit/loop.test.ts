@@ -57,6 +57,47 @@ it('goes on after a run that failed', async () => {
   expect(failures).toEqual(['away'])
 })
 
+it('runs once more, and at once, when woken during a run that fails', async () => {
+  let runs = 0
+  const onError = vi.fn()
+  const loop: Loop = new Loop({
+    intervalMs: HOUR,
+    run: async () => {
+      runs += 1
+      if (runs > 1) return false
+      loop.wake()
+      throw new Error('away')
+    },
+    onError,
+  })
+  vi.useFakeTimers()
+  try {
+    loop.start()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(runs).toBe(2)
+    await loop.stop()
+    expect(onError).toHaveBeenCalledOnce()
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+it('runs once however often it is started', async () => {
+  const run = vi.fn(async () => false)
+  const loop = new Loop({ intervalMs: HOUR, run, onError: noError })
+  vi.useFakeTimers()
+  try {
+    loop.start()
+    await vi.advanceTimersByTimeAsync(0)
+    loop.start()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(run).toHaveBeenCalledOnce()
+    await loop.stop()
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
 it('waits in stop() for the run under way, and begins none after it', async () => {
   const begun = defer()
   const release = defer()
@@ -178,6 +219,8 @@ it('looks again after growing pauses when it watches, until they are as long as 
     await vi.advanceTimersByTimeAsync(299)
     expect(runsAt).toEqual([])
     loop.watch()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(runsAt).toHaveLength(1)
     await vi.advanceTimersByTimeAsync(1_300)
     expect(runsAt.slice(1).map((at, n) => at - runsAt[n]!)).toEqual([50, 100, 200, 300, 300, 300])
     await loop.stop()

@@ -52,6 +52,17 @@ describe('resolveOptions()', () => {
     [{ backoffBase: 'soon' }, /backoffBase must be a duration/],
     [{ backoffMax: 'never' }, /backoffMax must be a duration/],
     [{ ordering: 'maybe' }, /ordering must be one of 'key', 'none'/],
+    [{ maxBacklog: 0 }, /maxBacklog must be a whole number from 1/],
+    [{ onDeadLetter: 'wait' }, /onDeadLetter must be one of 'continue', 'hold'/],
+    [{ lockKeys: 'yes' }, /lockKeys must be true or false/],
+    [{ deadLetterTopic: '' }, /deadLetterTopic must be a non-empty string/],
+    [{ deadLetterCheck: 0 }, /deadLetterCheck must be at least 1s/],
+    [{ deadLetterCheck: true }, /deadLetterCheck must be a duration/],
+    [{ retention: '11y' }, /retention must be a duration/],
+    [{ retention: '4000d' }, /retention must be at most ten years, .* set cleanup: false/],
+    [{ deadLetterRetention: '4000d' }, /deadLetterRetention must be at most ten years/],
+    [{ cleanup: 'daily' }, /cleanup must be a duration/],
+    [{ cleanup: true }, /cleanup must be a duration/],
     [{ poller: 'no' }, /poller must be true or false/],
     [{ immediate: 1 }, /immediate must be true or false/],
     [{ migrate: 'yes' }, /migrate must be true or false/],
@@ -75,6 +86,12 @@ describe('resolveOptions()', () => {
     expect(() => resolveOptions(undefined as never)).toThrow(
       /takes an object with options, got undefined/,
     )
+  })
+
+  it('waits for a statement as long as for a lease, and five seconds at least', () => {
+    const timeout = (threshold: string) =>
+      resolve({ threshold, publishTimeout: '100ms' }).statementTimeoutMs
+    expect([timeout('1s'), timeout('20s')]).toEqual([5_000, 20_000])
   })
 
   it('switches both paths off with enabled: false', () => {

@@ -79,6 +79,17 @@ describeWithKafka('kafkaPublisher', () => {
     })
   })
 
+  it('goes on behind an event that failed for good, unless it is told to hold', async () => {
+    const publisher = open()
+    const topic = await openTopic()
+    const bad = tooLarge(topic)
+    const follower = outboxEvent({ topic, aggregateId: bad.aggregateId })
+    const results = await publisher.publish([bad, follower])
+    await publisher.disconnect?.()
+    expect(results).toMatchObject([{ ok: false, kind: 'permanent' }, { ok: true }])
+    expect((await readAll(topic)).map(({ headers }) => headers['event-id'])).toEqual([follower.id])
+  })
+
   it('splits a batch that a broker would refuse as a whole', async () => {
     const publisher = open()
     const topic = await openTopic()
