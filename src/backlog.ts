@@ -53,9 +53,13 @@ export class Backlog {
     if (this.#max === null) return
     const events = count()
     if (this.#waiting + events <= this.#max) return
+    const remedy =
+      events > this.#max
+        ? 'emit fewer in one unit of work'
+        : 'try again when the broker has caught up'
     throw new EventRefusedError(
       'BACKLOG_FULL',
-      `${this.#waiting} events wait in the outbox, and ${events} more would exceed maxBacklog (${this.#max}); try again when the broker has caught up, or raise maxBacklog`,
+      `${this.#waiting} events wait in the outbox, and ${events} more would exceed maxBacklog (${this.#max}); ${remedy}, or raise maxBacklog`,
     )
   }
 

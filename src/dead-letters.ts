@@ -105,7 +105,12 @@ function requireSelection(owner: string, selection: DeadLetterSelection): DeadLe
   if (all !== undefined && all !== true) {
     throw new OutboxOptionsError(`${owner}: all must be true, got ${show(all)}`)
   }
-  if (given === (all === true)) {
+  if (given && all === true) {
+    throw new OutboxOptionsError(
+      `${owner}: all: true and a filter contradict each other; remove one`,
+    )
+  }
+  if (!given && all !== true) {
     const remedy = `say which ones (${FILTERS.join(', ')}), or { all: true } for every one`
     throw new OutboxOptionsError(`${owner} takes a filter: ${remedy}`)
   }

@@ -10,7 +10,7 @@ export function toMilliseconds(name: string, value: unknown): number {
   const ms = typeof value === 'string' ? parse(value) : value
   if (typeof ms !== 'number' || !Number.isFinite(ms) || ms < 0) {
     throw new OutboxOptionsError(
-      `${name} must be a duration such as '7s' or a number of milliseconds, got ${show(value)}`,
+      `${name} must be a duration such as '7s' (ms, s, m, h or d) or a number of milliseconds, got ${show(value)}`,
     )
   }
   return ms

@@ -31,10 +31,12 @@ export interface HealthLimits {
   maxFailureRate?: number
   /** The longest round of the fallback in the last minute. @default '5s' */
   maxPoll?: Duration
+  /** Dead letters. @default no limit, but 0 with `onDeadLetter: 'hold'`, where each stops an aggregate */
+  maxDead?: number
 }
 
 export interface HealthFlag {
-  readonly flag: 'database' | 'circuit' | 'pending' | 'failures' | 'poll'
+  readonly flag: 'database' | 'circuit' | 'pending' | 'failures' | 'poll' | 'dead'
   readonly message: string
 }
 
@@ -54,15 +56,18 @@ type Tally = { -readonly [Name in keyof OutboxStats['lastMinute']]: number }
 export class Health {
   readonly #store: Pick<Store<never>, 'stats' | 'countPending'>
   readonly #circuits: Pick<Circuits, 'unreachable'>
+  readonly #deadLettersHold: boolean
   #seconds: { readonly at: number; readonly tally: Tally }[] = []
 
   constructor(
     store: Pick<Store<never>, 'stats' | 'countPending'>,
     circuits: Pick<Circuits, 'unreachable'>,
     { events }: Lifecycle,
+    deadLettersHold: boolean,
   ) {
     this.#store = store
     this.#circuits = circuits
+    this.#deadLettersHold = deadLettersHold
     const count = (name: keyof Tally) => () => {
       this.#thisSecond()[name] += 1
     }
@@ -101,7 +106,7 @@ export class Health {
   }
 
   async health(limits: HealthLimits = {}): Promise<OutboxHealth> {
-    const resolved = resolveLimits(limits)
+    const resolved = resolveLimits(limits, this.#deadLettersHold)
     const flags: HealthFlag[] = this.#circuits.unreachable().map((destination) => ({
       flag: 'circuit',
       message: `${destination === null ? 'the broker' : `the topic '${destination}'`} is out of reach`,
@@ -142,7 +147,7 @@ function emptyTally(): Tally {
 }
 
 function redFlags(
-  { lastMinute }: OutboxStats,
+  { lastMinute, dead }: OutboxStats,
   limits: ResolvedLimits,
   pending: number,
 ): HealthFlag[] {
@@ -150,6 +155,9 @@ function redFlags(
   const flags: HealthFlag[] = []
   if (pending > limits.maxPending) {
     flags.push({ flag: 'pending', message: `more than ${limits.maxPending} events wait` })
+  }
+  if (dead.count > limits.maxDead) {
+    flags.push({ flag: 'dead', message: `${dead.count} dead letters need a person` })
   }
   const tries = published + failed
   if (tries >= FEWEST_TRIES && failed / tries > limits.maxFailureRate) {
@@ -168,11 +176,13 @@ interface ResolvedLimits {
   readonly maxPending: number
   readonly maxFailureRate: number
   readonly maxPollMs: number
+  readonly maxDead: number
 }
 
-function resolveLimits(limits: HealthLimits): ResolvedLimits {
-  rejectUnknown('health()', limits, ['maxPending', 'maxFailureRate', 'maxPoll'])
+function resolveLimits(limits: HealthLimits, deadLettersHold: boolean): ResolvedLimits {
+  rejectUnknown('health()', limits, ['maxPending', 'maxFailureRate', 'maxPoll', 'maxDead'])
   const { maxPending = 1_000, maxFailureRate = 0.05, maxPoll = '5s' } = limits
+  const { maxDead = deadLettersHold ? 0 : Number.MAX_SAFE_INTEGER } = limits
   if (!(maxFailureRate >= 0 && maxFailureRate <= 1)) {
     throw new OutboxOptionsError(
       `maxFailureRate must be a share from 0 to 1, got ${show(maxFailureRate)}`,
@@ -182,5 +192,6 @@ function resolveLimits(limits: HealthLimits): ResolvedLimits {
     maxPending: requireCount('maxPending', maxPending, 2 ** 30, 0),
     maxFailureRate,
     maxPollMs: requireDuration('maxPoll', maxPoll, 1),
+    maxDead: requireCount('maxDead', maxDead, Number.MAX_SAFE_INTEGER, 0),
   }
 }

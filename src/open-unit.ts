@@ -96,8 +96,9 @@ export class OpenUnit {
 
   #prepare(events: readonly NewEvent[], scope: Scope): PreparedEvent[] {
     try {
+      const prepared = events.map((event) => prepareEvent(event, this.#options))
       this.#backlog.check(() => this.#kept().length + events.length)
-      return events.map((event) => prepareEvent(event, this.#options))
+      return prepared
     } catch (refusal) {
       this.#emitted.push({ scope, refusal })
       throw refusal

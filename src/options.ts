@@ -52,7 +52,8 @@ export interface OutboxOptions<TDb extends DrizzleDatabase = DrizzleDatabase> {
   maxInFlight?: number
   /**
    * How many unsent events the table may hold before emit() refuses more with BACKLOG_FULL, and the unit of
-   * work rolls back. Counted at most once a second, so a few more may get in. @default no limit
+   * work rolls back. About that many: units of work that run at the same time, here or elsewhere, do not
+   * see each other's. @default no limit
    */
   maxBacklog?: number
   /** How often an event that is rejected is tried before it becomes a dead letter. @default 10 */
@@ -182,14 +183,19 @@ const SHORTEST_STATEMENT_TIMEOUT_MS = 5_000
 
 export function resolveOptions(given: OutboxOptions): ResolvedOptions {
   rejectUnknown('createOutbox()', given, KNOWN)
-  requireMethods('db', given.db, ['execute', 'transaction'], 'a Drizzle Postgres database')
+  requireMethods(
+    'db',
+    given.db,
+    ['execute', 'transaction'],
+    'a Drizzle Postgres database: drizzle(client), not the client itself',
+  )
   refuseSingleClient(given.db)
   requireMethods('publisher', given.publisher, ['publish'], 'a publisher such as kafkaPublisher()')
   const options = { ...DEFAULTS, ...withoutUndefined(given) }
 
   const enabled = requireBoolean('enabled', options.enabled)
   const thresholdMs = requireDuration('threshold', options.threshold, 100)
-  const retentionMs = requireAge('retention', options.retention)
+  const retentionMs = options.retention === 0 ? 0 : requireAge('retention', options.retention)
   const resolved: ResolvedOptions = {
     thresholdMs,
     statementTimeoutMs: Math.max(thresholdMs, SHORTEST_STATEMENT_TIMEOUT_MS),

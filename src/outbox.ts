@@ -121,7 +121,7 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
     this.#poller = poller
     this.#circuits = circuits
     this.#cleaner = new Cleaner(store, options)
-    this.#health = new Health(store, circuits, lifecycle)
+    this.#health = new Health(store, circuits, lifecycle, options.deadLettersHold)
     this.deadLetters = new DeadLetters(store, options.logger, wakePoller)
     this.#pollLoop = this.#loop('poll', options.pollIntervalMs, async () => {
       return (await this.#pollOnce()) > 0

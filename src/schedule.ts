@@ -15,6 +15,11 @@ export interface ResolvedSchedule {
 }
 
 export function requireSchedule(option: string, value: unknown): ResolvedSchedule {
+  if (typeof value === 'boolean') {
+    throw new OutboxOptionsError(
+      `${option} must be a duration such as '1h', a cron expression such as '0 3 * * *', or false, got true`,
+    )
+  }
   const isCron = typeof value === 'string' && /\s|^@/.test(value.trim())
   if (!isCron) {
     const ms = requireDuration(option, value, 1_000)
@@ -30,6 +35,6 @@ function parse(option: string, pattern: string): Cron {
     if (cron.nextRun()) return cron
   } catch {}
   throw new OutboxOptionsError(
-    `${option} must be a duration such as '1h' or a cron expression such as '0 3 * * *', got ${show(pattern)}`,
+    `${option} must be a duration such as '1h' or a cron expression that comes true, such as '0 3 * * *', got ${show(pattern)}`,
   )
 }

@@ -11,9 +11,18 @@ export function rejectUnknown(owner: string, given: unknown, known: readonly str
   }
   for (const key of Object.keys(given)) {
     if (known.includes(key)) continue
-    const nearest = known.toSorted((a, b) => leven(a, key) - leven(b, key))[0]!
-    throw new OutboxOptionsError(`${owner} has no option '${key}'; did you mean '${nearest}'?`)
+    const near = nearest(key, known)
+    const remedy = near ? `did you mean '${near}'?` : `it knows ${known.join(', ')}`
+    throw new OutboxOptionsError(`${owner} has no option '${key}'; ${remedy}`)
   }
+}
+
+/** What was probably meant: a typo away, or the beginning of what was written. */
+function nearest(key: string, known: readonly string[]): string | undefined {
+  const near = known.filter((name) => {
+    return leven(name, key) <= Math.max(1, key.length / 4) || key.startsWith(name)
+  })
+  return near.toSorted((a, b) => leven(a, key) - leven(b, key))[0]
 }
 
 export function requireMethods(
@@ -63,6 +72,11 @@ export function requireDuration(option: string, value: unknown, minMs: number): 
 /** Something that only the database's clock has to reach. */
 export function requireAge(option: string, value: unknown): number {
   const ms = toMilliseconds(option, value)
+  if (ms < 1_000) {
+    throw new OutboxOptionsError(
+      `${option} must be at least a second, got ${show(value)}; did you mean days, such as '7d'?`,
+    )
+  }
   if (ms <= TEN_YEARS_MS) return ms
   throw new OutboxOptionsError(
     `${option} must be at most ten years, got ${show(value)}; to keep everything, set cleanup: false`,

@@ -17,7 +17,12 @@ export function checkName(option: keyof typeof MAX_BYTES, value: unknown): strin
     value !== '' &&
     isStorable(value) &&
     Buffer.byteLength(value) <= MAX_BYTES[option]
-  if (fits) return value
+  if (fits && !value.includes('.')) return value
+  if (fits) {
+    throw new OutboxOptionsError(
+      `${option} must be a name without a dot, got '${value}'; there is schema: '...' and table: '...'`,
+    )
+  }
   throw new OutboxOptionsError(
     `${option} must be a name of 1 to ${MAX_BYTES[option]} bytes without U+0000, got ${typeof value === 'string' ? `'${value}'` : typeof value}`,
   )

@@ -120,6 +120,14 @@ it('counts no further than it has to', async () => {
   expect(await fixture.store().countPending(4)).toBe(3)
 })
 
+it('says so when a unit of work emits more than ever fits, and names a mistake before that', async () => {
+  const outbox = fixture.handling(handlers, { maxBacklog: 1 })
+  const emitting = (events: object[]) =>
+    outbox.withOutbox(async (_, emit) => emit(events as ReturnType<typeof newEvent>[]))
+  await expect(emitting([newEvent(), newEvent()])).rejects.toThrow(/emit fewer in one unit of work/)
+  await expect(emitting([{}, {}])).rejects.toMatchObject({ code: 'EVENT_INVALID' })
+})
+
 it('does not count what a savepoint took back', async () => {
   const outbox = fixture.handling(handlers, { maxBacklog: 2 })
   await outbox.withOutbox(async (tx, emit) => {

@@ -144,7 +144,7 @@ it.each([
   ['nothing', undefined, /takes an object/],
   ['an empty filter', {}, /\{ all: true \} for every one/],
   ['a filter whose value is undefined', { id: undefined }, /\{ all: true \} for every one/],
-  ['all and a filter', { all: true, type: 'OrderPaid' }, /takes a filter/],
+  ['all and a filter', { all: true, type: 'OrderPaid' }, /contradict each other; remove one/],
   ['all that is not true', { all: false }, /all must be true, got false/],
   ['an unknown field', { typ: 'OrderPaid' }, /did you mean 'type'/],
   ['an id that is none', { id: 'x' }, /id must be the id of an event, a UUID, got 'x'/],

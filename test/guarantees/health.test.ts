@@ -128,6 +128,18 @@ it('raises a flag for too many that wait, at the limit it is given', async () =>
   expect(await outbox.health({ maxPending: 1_001 })).toMatchObject({ ok: true })
 })
 
+it('raises a flag for dead letters at the limit it is given, and at the first where they hold others', async () => {
+  const settings = { maxAttempts: 1 } as const
+  const outbox = fixture.handling({}, settings)
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await outbox.pollOnce()
+  expect(await outbox.health()).toMatchObject({ ok: true })
+  const flags = [{ flag: 'dead', message: '1 dead letters need a person' }]
+  expect(await outbox.health({ maxDead: 0 })).toMatchObject({ ok: false, flags })
+  const holding = fixture.handling({}, { ...settings, onDeadLetter: 'hold' })
+  expect(await holding.health()).toMatchObject({ ok: false, flags })
+})
+
 it('raises a flag for too many failures, at the limit it is given', async () => {
   const outbox = fixture.handling({
     Good: () => {},

@@ -29,6 +29,12 @@ describe('resolveOptions()', () => {
   })
 
   it.each([
+    [{ cleanupInterval: '1h' }, /no option 'cleanupInterval'; did you mean 'cleanup'\?/],
+    [{ retries: 3 }, /no option 'retries'; it knows threshold, pollInterval/],
+    [{ retention: 7 }, /retention must be at least a second, got 7; did you mean days/],
+    [{ deadLetterRetention: 0 }, /deadLetterRetention must be at least a second, got 0/],
+    [{ table: 'public.outbox' }, /table must be a name without a dot, got 'public.outbox'/],
+    [{ cleanup: true }, /cleanup must be a duration .* cron expression .* or false, got true/],
     [{ threshhold: '7s' }, /createOutbox\(\) has no option 'threshhold'; did you mean 'threshold'/],
     [{ threshold: '7 seconds' }, /threshold must be a duration such as '7s'/],
     [{ threshold: -1 }, /threshold must be a duration/],

@@ -65,7 +65,7 @@ const outbox = createOutbox({
   immediate: scene !== 'fallback',
   poller: false,
   cleanup: false,
-  retention: 1,
+  retention: '1s',
   backoffBase: 0,
 })
 
