@@ -7,7 +7,15 @@ import { type DrizzleDatabase, type Executor, run, runWithin } from './database.
 import { migrate } from './migrate.ts'
 import { claimStatement } from './postgres-claim.ts'
 import { upkeepStatements } from './postgres-upkeep.ts'
-import { DEAD_LETTER_COPY, type EventRow, encodeArray, OCCURRED_AT, toEvent } from './rows.ts'
+import {
+  DEAD_LETTER_COPY,
+  type EventRow,
+  encodeArray,
+  OCCURRED_AT,
+  PENDING,
+  PUBLISHED,
+  toEvent,
+} from './rows.ts'
 import type {
   ClaimRequest,
   FailureRecord,
@@ -51,7 +59,7 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
   async function save(tx: Executor, events: readonly PreparedEvent[], lease: Lease) {
     if (rules.lockKeys) await lockAggregates(tx, events)
     const earlier = sql`p.aggregate_type = o.aggregate_type
-      and p.aggregate_id = o.aggregate_id and p.seq < o.seq`
+      and p.aggregate_id = o.aggregate_id and p.seq < o.seq and p.status <> 'published'`
     const blind = rules.lockKeys
       ? sql`when current_setting('transaction_isolation') <> 'read committed' then 'infinity'`
       : sql``
@@ -61,10 +69,10 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
       : sql``
     const after = rules.inOrder
       ? sql`(case when o.lease_token is null then null ${blind} ${held}
-          when exists (select 1 from ${outbox} p where ${earlier} and p.status = 'pending'
+          when exists (select 1 from ${outbox} p where ${earlier} and p.status = ${PENDING}
             and p.lease_token is distinct from o.lease_token) then 'infinity'
           else (select max(p.seq) from ${outbox} p
-            where ${earlier} and p.status = 'pending')::float8 end)::text`
+            where ${earlier} and p.status = ${PENDING})::float8 end)::text`
       : sql`null`
     const rows = await run<{ id: string; seq: string; after: string | null; occurredAt: number }>(
       tx,
@@ -111,7 +119,7 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
           select o.id from ${outbox} o
           join json_to_recordset(${JSON.stringify(leases)}::text::json) as e(id uuid, token uuid)
             on o.id = e.id and o.lease_token = e.token
-          where o.status = 'pending' for update of o skip locked
+          where o.status = ${PENDING} for update of o skip locked
         )
         update ${outbox} o set available_at = clock_timestamp() + ${ms}::float8 * interval '1 ms',
           updated_at = clock_timestamp()
@@ -120,20 +128,20 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
     return new Set(rows.map((row) => row.id))
   }
 
-  // The list is joined, not compared with `= any`: where a renewal has touched a row in between, Postgres
-  // looks at that row anew, and would read the whole list each time (16 s for 3,000 rows; 0.1 s this way).
+  // The list comes out of a subquery, so that it is read once: where a renewal has touched a row in between,
+  // Postgres looks at that row anew, and would read the whole list each time (16 s for 3,000 rows; 0.1 s this
+  // way). A join with it is no better: one that begins with the rows, by statistics of a quiet time, took 5 s.
   async function settlePublished(ids: readonly string[]) {
-    const acked = sql`acked as materialized (select unnest(${encodeArray(ids)}::text::uuid[]) as id)`
+    const acked = sql`o.id = any ((select ${encodeArray(ids)}::text::uuid[])::uuid[])`
     const rows = await runHere<{ id: string }>(
       'record what was published',
       rules.keepPublished
         ? sql`
-        with ${acked}
         update ${outbox} o set status = 'published', published_at = clock_timestamp(),
           last_attempt_at = clock_timestamp(), updated_at = clock_timestamp(), last_error = null,
           lease_token = null
-        from acked where o.id = acked.id and o.status <> 'published' returning o.id`
-        : sql`with ${acked} delete from ${outbox} o using acked where o.id = acked.id returning o.id`,
+        where ${acked} and o.status <> ${PUBLISHED} returning o.id`
+        : sql`delete from ${outbox} o where ${acked} returning o.id`,
     )
     return new Set(rows.map((row) => row.id))
   }
@@ -162,7 +170,7 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
               else clock_timestamp() end
           from json_to_recordset(${JSON.stringify(failures)}::text::json) as e(id uuid, token uuid,
             status text, counts boolean, "delayMs" float8, error text, "copyId" uuid)
-          where o.id = e.id and o.lease_token = e.token and o.status = 'pending'
+          where o.id = e.id and o.lease_token = e.token and o.status = ${PENDING}
           returning o.*, e."copyId"
         ) ${rules.deadLetterTopic === null ? sql`` : copies}
         select id from failed`,
