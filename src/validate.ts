@@ -20,7 +20,7 @@ export function rejectUnknown(owner: string, given: unknown, known: readonly str
 /** What was probably meant: a typo away, or the beginning of what was written. */
 function nearest(key: string, known: readonly string[]): string | undefined {
   const near = known.filter((name) => {
-    return leven(name, key) <= Math.max(1, key.length / 4) || key.startsWith(name)
+    return leven(name, key) <= Math.max(2, key.length / 4) || key.startsWith(name)
   })
   return near.toSorted((a, b) => leven(a, key) - leven(b, key))[0]
 }
