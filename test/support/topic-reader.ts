@@ -29,22 +29,28 @@ export async function createTopic(brokers: string[], topic: string, partitions =
     // kafkajs's own wait for leaders fails when the broker has not heard of the new topic yet.
     const topics = [{ topic, numPartitions: partitions, replicationFactor: 1 }]
     await admin.createTopics({ topics, waitForLeaders: false })
-    await waitUntil(() => hasLeaders(admin, topic), { message: `${topic} is ready` })
+    await waitUntil(() => hasLeaders(admin, topic, partitions), { message: `${topic} is ready` })
   } finally {
     await admin.disconnect()
   }
 }
 
-async function hasLeaders(admin: Admin, topic: string): Promise<boolean> {
+/** Whether the leader of each partition answers for it, not only whether it is known who that will be. */
+async function hasLeaders(admin: Admin, topic: string, partitions: number): Promise<boolean> {
   try {
-    const { topics } = await admin.fetchTopicMetadata({ topics: [topic] })
-    return topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
+    return (await admin.fetchTopicOffsets(topic)).length === partitions
   } catch (error) {
     const { type } = error as { type?: string }
-    if (type === 'UNKNOWN_TOPIC_OR_PARTITION' || type === 'LEADER_NOT_AVAILABLE') return false
+    if (type && NOT_READY.has(type)) return false
     throw error
   }
 }
+
+const NOT_READY = new Set([
+  'UNKNOWN_TOPIC_OR_PARTITION',
+  'LEADER_NOT_AVAILABLE',
+  'NOT_LEADER_FOR_PARTITION',
+])
 
 export async function readTopic(brokers: string[], topic: string): Promise<TopicReader> {
   const kafka = openKafka(brokers)
