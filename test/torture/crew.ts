@@ -62,7 +62,8 @@ export class Crew {
   /** No unit of work begins any more; the outboxes go on. */
   stopWriting(): void {
     this.#writing = false
-    for (const { child } of this.#members) if (child.connected) child.send('stop writing')
+    // One that is dying does not hear it; the one that takes its place is told at its start.
+    for (const { child } of this.#members) if (child.connected) child.send('stop writing', () => {})
   }
 
   async stop(): Promise<void> {
