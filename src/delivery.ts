@@ -1,7 +1,6 @@
 // The one place that sends a batch and classifies what came back. Both paths meet here.
 // A crash during a send leaves the rows leased; the fallback sends them again once the lease ends.
 import { performance } from 'node:perf_hooks'
-import { backoffMs } from './backoff.ts'
 import type { Circuits } from './circuit.ts'
 import { formatDuration } from './duration.ts'
 import { PublishError, toError } from './errors.ts'
@@ -12,6 +11,7 @@ import type { Path } from './lifecycle.ts'
 import type { ResolvedOptions } from './options.ts'
 import type { Publisher, PublishFailure, PublishResult } from './publishers/publisher.ts'
 import { raceTimeout } from './race-timeout.ts'
+import { classifyFailure, holdsOthers, splitInOrder } from './rules.ts'
 import type { Outcome, Settler } from './settle.ts'
 
 /** Delivery as both paths see it: the way on, and the way out for what cannot take it. */
@@ -68,38 +68,24 @@ export class Delivery {
   }
 
   async #deliverTogether(batch: readonly LeasedEvent[], path: Path): Promise<Delivered> {
-    const { admitted, turnedAway } = this.#admit(batch)
+    const { taken: admitted, left: turnedAway } = this.#admit(batch)
     const results = admitted.length > 0 ? await this.#send(admitted, path) : []
     if (results === 'unknown') {
       return { unsent: new Set(batch), recorded: this.giveBack(turnedAway, path) }
     }
     const outcomes = this.#classify(admitted, results, path)
-    const unsent = outcomes.filter(({ kind }) => this.#holdsOthers(kind))
+    const unsent = outcomes.filter(({ kind }) => holdsOthers(kind, this.#options.deadLettersHold))
     const recorded = Promise.all([this.#settler.record(outcomes), this.giveBack(turnedAway, path)])
     return { unsent: new Set([...turnedAway, ...unsent.map(({ leased }) => leased)]), recorded }
   }
 
-  #holdsOthers(kind: Outcome['kind']): boolean {
-    return kind === 'dead' ? this.#options.deadLettersHold : kind !== 'published'
-  }
-
-  // Rule 4 and the circuits. Once an event is turned away, those after it in its aggregate are too.
+  // Rule 4 and the circuits.
   #admit(batch: readonly LeasedEvent[]) {
-    const admitted: LeasedEvent[] = []
-    const turnedAway: LeasedEvent[] = []
-    const heldKeys = new Set<string>()
-    for (const leased of batch) {
-      const { topic } = leased.event
-      const key = laneKey(leased.event, this.#options.inOrder)
-      const passes =
-        !heldKeys.has(key) && this.#leases.isFresh(leased) && this.#circuits.admit(topic)
-      if (passes) admitted.push(leased)
-      else {
-        turnedAway.push(leased)
-        heldKeys.add(key)
-      }
-    }
-    return { admitted, turnedAway }
+    return splitInOrder(
+      batch,
+      ({ event }) => laneKey(event, this.#options.inOrder),
+      (leased) => this.#leases.isFresh(leased) && this.#circuits.admit(leased.event.topic),
+    )
   }
 
   async #send(batch: readonly LeasedEvent[], path: Path) {
@@ -157,7 +143,9 @@ export class Delivery {
     this.#informCircuits(batch, results)
     return batch.map((leased, n): Outcome => {
       const result = results[n]!
-      if (!result.ok) return { leased, path, ...this.#classifyFailure(leased.event, result) }
+      if (!result.ok) {
+        return { leased, path, ...classifyFailure(leased.event, result, this.#options) }
+      }
       const latencyMs = leased.committedAt === null ? null : now - leased.committedAt
       return { leased, path, kind: 'published', success: result, latencyMs }
     })
@@ -181,23 +169,6 @@ export class Delivery {
     }
     for (const topic of answering) this.#circuits.succeeded(topic)
     this.#circuits.endProbes(topics)
-  }
-
-  #classifyFailure({ attempts, maxAttempts }: OutboxEvent, { kind, error }: PublishFailure) {
-    switch (kind) {
-      case 'transient':
-        return { kind: 'failed', error, counts: false, retryInMs: 0 } as const
-      case 'permanent':
-        return { kind: 'dead', error } as const
-      case 'rejected': {
-        const attempt = attempts + 1
-        if (attempt >= maxAttempts) return { kind: 'dead', error } as const
-        const retryInMs = backoffMs(attempt, this.#options)
-        return { kind: 'failed', error, counts: true, retryInMs } as const
-      }
-      case 'held':
-        return { kind: 'untried' } as const
-    }
   }
 
   /** Resolves when no send is left whose outcome is unknown. */

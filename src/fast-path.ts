@@ -8,6 +8,7 @@ import type { NextStep } from './delivery.ts'
 import { type EventRef, laneKey } from './events.ts'
 import type { LeasedEvent, Leases } from './leases.ts'
 import type { ResolvedOptions } from './options.ts'
+import { mayFollow, splitInOrder } from './rules.ts'
 import type { SavedEvent } from './store/store.ts'
 
 /** What one batch may hold: enough for throughput, little enough to be sent well within a timeout. */
@@ -77,25 +78,21 @@ export class FastPath {
 
   /** Called after COMMIT. Takes what it can send, in order, and gives the rest back. */
   accept(events: readonly SavedEvent[], lease: BirthLease): void {
-    const left: LeasedEvent[] = []
-    const leftKeys = new Set<string>()
-    for (const { after, ...event } of events) {
-      const key = laneKey(event, this.#options.inOrder)
-      const lane = this.#lanes.get(key) ?? newLane(key)
-      const inOrder = after === null || after <= lane.coveredSeq || !this.#options.inOrder
-      const leased: LeasedEvent = { event, ...lease }
-      if (leftKeys.has(key) || !inOrder || !this.wants([event])) {
-        left.push(leased)
-        leftKeys.add(key)
-        continue
-      }
-      this.#leases.hold([leased])
-      lane.waiting.push(leased)
-      lane.coveredSeq = Math.max(lane.coveredSeq, event.seq)
-      this.#lanes.set(key, lane)
-      if (!lane.sending) this.#ready.add(lane)
-    }
-    if (left.length > 0) void this.#next.giveBack(left)
+    const { inOrder } = this.#options
+    const saved = events.map(({ after, ...event }) => ({ after, leased: { event, ...lease } }))
+    const { left } = splitInOrder(
+      saved,
+      ({ leased }) => laneKey(leased.event, inOrder),
+      ({ after, leased }) => {
+        const key = laneKey(leased.event, inOrder)
+        const lane = this.#lanes.get(key) ?? newLane(key)
+        if (inOrder && !mayFollow(after, lane.coveredSeq)) return false
+        if (!this.wants([leased.event])) return false
+        this.#queue(leased, lane)
+        return true
+      },
+    )
+    if (left.length > 0) void this.#next.giveBack(left.map(({ leased }) => leased))
     this.#schedulePump()
   }
 
@@ -119,6 +116,14 @@ export class FastPath {
       const idle = !lane.sending && lane.waiting.length === 0
       if (idle && lane.idleSince < before) this.#lanes.delete(key)
     }
+  }
+
+  #queue(leased: LeasedEvent, lane: Lane): void {
+    this.#leases.hold([leased])
+    lane.waiting.push(leased)
+    lane.coveredSeq = Math.max(lane.coveredSeq, leased.event.seq)
+    this.#lanes.set(lane.key, lane)
+    if (!lane.sending) this.#ready.add(lane)
   }
 
   // Units of work that commit in the same turn of the event loop share a batch.

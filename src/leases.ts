@@ -4,6 +4,7 @@
 // this process: they always end before the database's own.
 import { performance } from 'node:perf_hooks'
 import type { OutboxEvent } from './events.ts'
+import { isAged, isFresh } from './rules.ts'
 import type { Store } from './store/store.ts'
 
 /** An event in this process's hands. */
@@ -43,16 +44,15 @@ export class Leases {
     for (const one of leased) this.#held.delete(one)
   }
 
-  /** Rule 4: below half of the lease a send may not begin; its row is the fallback's business. */
   isFresh({ deadline }: LeasedEvent): boolean {
-    return deadline - performance.now() > this.#leaseMs / 2
+    return isFresh(deadline - performance.now(), this.#leaseMs)
   }
 
   /** Renews what has aged. Where that fails the old deadline stands, and ends before the lease does. */
   async renewOnce(): Promise<void> {
     const startedAt = performance.now()
-    const aged = [...this.#held].filter(
-      ({ deadline }) => deadline - startedAt < this.#leaseMs * 0.75,
+    const aged = [...this.#held].filter(({ deadline }) =>
+      isAged(deadline - startedAt, this.#leaseMs),
     )
     if (aged.length === 0) return
     const refs = aged.map(({ event, token }) => ({ id: event.id, token }))

@@ -139,7 +139,7 @@ export class Settler {
     const failed = outcomes.filter((outcome) => outcome.kind !== 'published')
     const ids = published.map(({ leased }) => leased.event.id)
     const news = ids.length > 0 ? await this.#store.settlePublished(ids) : new Set<string>()
-    const records = failed.map((outcome) => this.#toRecord(outcome))
+    const records = failed.map((outcome) => toRecord(outcome, this.#options.deadLetterTopic))
     const fenced = failed.length > 0 ? await this.#store.settleFailed(records) : new Set()
     this.#leases.drop(outcomes.map(({ leased }) => leased))
     if (records.some(({ copyId }) => copyId !== null)) this.#wakePoller()
@@ -188,28 +188,24 @@ export class Settler {
       this.#lifecycle.tell('event:dead', { event: ref, error: outcome.error, attempts })
     }
   }
+}
 
-  #toRecord(outcome: Outcome): FailureRecord {
-    const { event, token } = outcome.leased
-    const asItWas = { id: event.id, token, status: 'pending', copyId: null } as const
-    switch (outcome.kind) {
-      case 'failed': {
-        const { counts, retryInMs: delayMs, error } = outcome
-        return { ...asItWas, counts, delayMs, error: describeError(error) }
-      }
-      case 'dead': {
-        const { deadLetterTopic } = this.#options
-        // A copy that dies is not copied again.
-        const copied = deadLetterTopic !== null && event.topic !== deadLetterTopic
-        const died = {
-          ...asItWas,
-          status: 'dead_letter',
-          copyId: copied ? uuidv7() : null,
-        } as const
-        return { ...died, counts: true, delayMs: 0, error: describeError(outcome.error) }
-      }
-      default:
-        return { ...asItWas, counts: false, delayMs: 0, error: null }
+/** How a failure is written down. */
+export function toRecord(outcome: Outcome, deadLetterTopic: string | null): FailureRecord {
+  const { event, token } = outcome.leased
+  const asItWas = { id: event.id, token, status: 'pending', copyId: null } as const
+  switch (outcome.kind) {
+    case 'failed': {
+      const { counts, retryInMs: delayMs, error } = outcome
+      return { ...asItWas, counts, delayMs, error: describeError(error) }
     }
+    case 'dead': {
+      // A copy that dies is not copied again.
+      const copied = deadLetterTopic !== null && event.topic !== deadLetterTopic
+      const died = { ...asItWas, status: 'dead_letter', copyId: copied ? uuidv7() : null } as const
+      return { ...died, counts: true, delayMs: 0, error: describeError(outcome.error) }
+    }
+    default:
+      return { ...asItWas, counts: false, delayMs: 0, error: null }
   }
 }
