@@ -86,7 +86,7 @@ export class FastPath {
       ({ after, leased }) => {
         const key = laneKey(leased.event, inOrder)
         const lane = this.#lanes.get(key) ?? newLane(key)
-        if (inOrder && !mayFollow(after, lane.coveredSeq)) return false
+        if (!mayFollow(after, lane.coveredSeq)) return false
         if (!this.wants([leased.event])) return false
         this.#queue(leased, lane)
         return true

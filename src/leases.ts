@@ -58,7 +58,7 @@ export class Leases {
     const refs = aged.map(({ event, token }) => ({ id: event.id, token }))
     const renewed = await this.#store.renew(refs, this.#leaseMs)
     for (const one of aged) {
-      if (renewed.has(one.event.id)) one.deadline = startedAt + this.#leaseMs
+      if (renewed.get(one.event.id) === one.token) one.deadline = startedAt + this.#leaseMs
     }
   }
 }

@@ -112,7 +112,7 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
   // SKIP LOCKED: a row that somebody is writing to right now is about to be settled, or lost. Waiting for
   // it while holding the others would keep their outcomes from being recorded.
   async function renew(leases: readonly LeaseRef[], ms: number) {
-    const rows = await runHere<{ id: string }>(
+    const rows = await runHere<LeaseRef>(
       'renew leases',
       sql`
         with held as materialized (
@@ -123,9 +123,9 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
         )
         update ${outbox} o set available_at = clock_timestamp() + ${ms}::float8 * interval '1 ms',
           updated_at = clock_timestamp()
-        from held where o.id = held.id returning o.id`,
+        from held where o.id = held.id returning o.id, o.lease_token as token`,
     )
-    return new Set(rows.map((row) => row.id))
+    return new Map(rows.map(({ id, token }) => [id, token]))
   }
 
   // The list comes out of a subquery, so that it is read once: where a renewal has touched a row in between,

@@ -139,8 +139,11 @@ export interface Store<TTx> {
   save(tx: TTx, events: readonly PreparedEvent[], lease: Lease): Promise<SavedEvent[]>
   /** Takes rows whose lease ran out, oldest first. Its own short transaction. */
   claim(request: ClaimRequest): Promise<OutboxEvent[]>
-  /** Prolongs leases; answers the ids that were still held. */
-  renew(leases: readonly LeaseRef[], ms: number): Promise<Set<string>>
+  /**
+   * Prolongs leases; answers the ids of the rows that were still held, each with the token that holds it: one
+   * process may know a row under an old token and a new one.
+   */
+  renew(leases: readonly LeaseRef[], ms: number): Promise<ReadonlyMap<string, string>>
   /**
    * An ack is a fact: published wins over every other state and stays. Answers the ids that were not
    * published before.

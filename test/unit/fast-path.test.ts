@@ -25,7 +25,7 @@ afterEach(() => {
 function setUp() {
   vi.spyOn(performance, 'now').mockImplementation(() => now)
   const circuits = new Circuits(new Lifecycle(silentLogger), silentLogger, () => {})
-  const leases = new Leases({ renew: async () => new Set() }, options.thresholdMs)
+  const leases = new Leases({ renew: async () => new Map() }, options.thresholdMs)
   const sent: number[][] = []
   const left: number[] = []
   const fastPath = new FastPath(options, circuits, leases, false, {

@@ -20,7 +20,8 @@ function setUp() {
     asked.push(refs.map(({ id }) => id))
     // The statement takes its time.
     now += 100
-    return new Set(refs.map(({ id }) => id).filter((id) => !lost.has(id)))
+    const kept = refs.filter(({ id, token }) => !lost.has(id) && token === 'mine')
+    return new Map(kept.map(({ id, token }) => [id, token]))
   }
   return { leases: new Leases({ renew }, LEASE), asked, lost }
 }
@@ -68,6 +69,16 @@ it('leaves the deadline of a lease that was lost as it is', async () => {
   now = 300
   await leases.renewOnce()
   expect([kept.deadline, stolen.deadline]).toEqual([1_300, LEASE])
+})
+
+it('does not take the renewal of a row that it has claimed anew for one of the lease that it lost', async () => {
+  const { leases } = setUp()
+  const claimed = leased(LEASE)
+  const stale: LeasedEvent = { ...claimed, token: 'lost' }
+  leases.hold([stale, claimed])
+  now = 600
+  await leases.renewOnce()
+  expect([stale, claimed].map((one) => leases.isFresh(one))).toEqual([false, true])
 })
 
 it('renews nothing that was let go', async () => {

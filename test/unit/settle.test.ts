@@ -23,7 +23,7 @@ it('rests longer and longer while outcomes cannot be recorded, and tells so once
     publisher: { name: 'none', publish: async () => [] },
     logger,
   })
-  const leases = new Leases({ renew: async () => new Set() }, options.thresholdMs)
+  const leases = new Leases({ renew: async () => new Map() }, options.thresholdMs)
   const wakePoller = vi.fn()
   const store = { settleFailed, settlePublished: async () => new Set<string>() }
   const settler = new Settler(store, leases, new Lifecycle(logger), options, wakePoller)

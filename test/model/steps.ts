@@ -1,0 +1,321 @@
+// What each thing that can happen does to a small world, in the order of the path. What the product decides is
+// asked of the product's own functions in src/rules.ts; what its statements do is in table.ts. Longer than
+// other files, as a world has to be followed from emit to record in one place.
+import {
+  classifyFailure,
+  holdsOthers,
+  isAged,
+  isFresh,
+  mayFollow,
+  splitInOrder,
+} from '../../src/rules.ts'
+import { claim, renew, save, settleFailed, settlePublished, type TableRules } from './table.ts'
+import {
+  type Fate,
+  type Held,
+  heldBy,
+  type Kind,
+  LEASE,
+  type Lease,
+  newProcess,
+  newToken,
+  type Outcome,
+  type Path,
+  type Property,
+  type Rule,
+  type Send,
+  type Setting,
+  tick,
+  Violation,
+  type World,
+} from './world.ts'
+
+/** As far as JSON goes. */
+const IN_OTHER_HANDS = 1_000
+
+const FAILED = new Error('in the model')
+const NO_BACKOFF = { backoffBaseMs: 0, backoffMaxMs: 0 }
+const NEW_EVENT = { attempts: 0, maxAttempts: 10 }
+
+export class Steps {
+  readonly #setting: Setting
+  readonly #keys: readonly string[]
+  readonly #tableRules: TableRules
+
+  constructor(setting: Setting) {
+    this.#setting = setting
+    this.#keys = setting.units.flat()
+    this.#tableRules = {
+      ordersClaims: this.#keeps('order of claims'),
+      fencesFailures: this.#keeps('failures are fenced'),
+      deadLettersHold: setting.deadLettersHold,
+    }
+  }
+
+  /** `ticks`: of the lease that the events are born with. */
+  commit(world: World, n: number, u: number, ticks: number, isConfirmed: boolean): void {
+    const { token, confirming } = world.processes[n]!
+    const events = this.#eventsOf(u)
+    const after = save(world.table, events, { token, ticks }, this.#tableRules)
+    world.units[u] = 'committed'
+    if (ticks === 0 || (!isConfirmed && this.#keeps('confirmed commits only'))) return
+    const saved = events.map(({ seq }, i) => {
+      const before = after[i] === null ? null : Math.min(after[i]!, IN_OTHER_HANDS)
+      return { seq, token, left: ticks, after: before }
+    })
+    confirming.push(saved)
+  }
+
+  rollBack(world: World, n: number, u: number): void {
+    world.units[u] = 'rolled back'
+    if (this.#keeps('confirmed commits only')) return
+    const { token, confirming } = world.processes[n]!
+    confirming.push(this.#eventsOf(u).map(({ seq }) => ({ seq, token, left: LEASE, after: null })))
+  }
+
+  accept(world: World, n: number, i: number): void {
+    const { confirming, covered, waiting } = world.processes[n]!
+    const [saved] = confirming.splice(i, 1)
+    const { left } = splitInOrder(
+      saved!,
+      ({ seq }) => this.keyOf(seq),
+      ({ after, ...held }) => {
+        const key = this.keyOf(held.seq)
+        const coveredSeq = covered[key] ?? -1
+        const inOrder = mayFollow(after, coveredSeq) || !this.#keeps('order on the immediate path')
+        if (!inOrder) return false
+        waiting.push(held)
+        covered[key] = Math.max(coveredSeq, held.seq)
+        return true
+      },
+    )
+    this.#giveBack(world, n, left, 'immediate')
+  }
+
+  /** What waits in lanes that are not in a send already. */
+  ready({ processes, sends }: World, n: number): Held[] {
+    const busy = sends
+      .filter(({ by, path, late }) => by === n && path === 'immediate' && !late)
+      .flatMap(({ admitted, turnedAway }) => this.keysOf([...admitted, ...turnedAway]))
+    return processes[n]!.waiting.filter(({ seq }) => !busy.includes(this.keyOf(seq)))
+  }
+
+  /** `turnAway`: by a circuit, which in this world may be open at any time. */
+  sendWaiting(world: World, n: number, turnAway: boolean): void {
+    const batch = this.ready(world, n)
+    const process = world.processes[n]!
+    process.waiting = process.waiting.filter((held) => !batch.includes(held))
+    this.#deliver(world, n, batch, 'immediate', turnAway)
+  }
+
+  claim({ table, processes }: World, n: number, limit: number, locked: number[]): void {
+    const token = newToken({ table })
+    const taken = claim(table, { limit, token, ticks: LEASE }, locked, this.#tableRules)
+    if (taken.length === 0) return
+    processes[n]!.claimed = taken.map((seq) => ({ seq, token, left: LEASE }))
+  }
+
+  sendClaimed(world: World, n: number, turnAway: boolean): void {
+    const process = world.processes[n]!
+    const batch = process.claimed!
+    process.claimed = null
+    this.#deliver(world, n, batch, 'fallback', turnAway)
+  }
+
+  #deliver(world: World, n: number, batch: Held[], path: Path, turnAway: boolean): void {
+    const mayBeStale = !this.#keeps('no send on a stale lease')
+    const { taken, left } = splitInOrder(
+      batch,
+      ({ seq }) => this.keyOf(seq),
+      (held) => !turnAway && (mayBeStale || isFresh(held.left, LEASE)),
+    )
+    for (const { seq, token } of taken) {
+      const row = world.table[seq]
+      const isMine = row?.token === token && row.left > 0
+      if (row?.status === 'pending' && !isMine) this.#violate('no send on a stale lease')
+    }
+    const [admitted, turnedAway] = [taken.map(leaseOf), left.map(leaseOf)]
+    const send: Send = { by: n, path, admitted, turnedAway, fate: {}, late: false }
+    if (admitted.length > 0) world.sends.push(send)
+    else this.#endSend(world, n, send, [])
+  }
+
+  arrive(world: World, s: number, key: string, fate: Fate): void {
+    const send = world.sends[s]!
+    send.fate[key] = fate
+    if (fate === 'written, but not acknowledged') world.excused = true
+    if (fate !== 'not written') {
+      for (const { seq } of send.admitted.filter((lease) => this.keyOf(lease.seq) === key)) {
+        if (seq !== this.#setting.poison) this.#write(world, seq)
+        else if (this.#setting.deadLettersHold) break
+      }
+    }
+    if (send.by === null && this.isOver(send)) world.sends.splice(s, 1)
+  }
+
+  #write({ table, arrived, units, excused }: World, seq: number): void {
+    const { poison, deadLettersHold } = this.#setting
+    if (units[this.#unitOf(seq)] !== 'committed') this.#violate('nothing is invented')
+    if (arrived.includes(seq)) {
+      if (!excused) this.#violate('nothing arrives twice without an excuse')
+      return
+    }
+    const isMissing = (other: number) =>
+      !arrived.includes(other) && (other !== poison || deadLettersHold)
+    const earlier = table.flatMap((row, other) => {
+      return row?.key === this.keyOf(seq) && other < seq ? [other] : []
+    })
+    if (earlier.some(isMissing)) this.#violate('nothing is overtaken')
+    arrived.push(seq)
+    arrived.sort((a, b) => a - b)
+  }
+
+  /** Whether it is settled what became of all of it. */
+  isOver({ admitted, fate }: Send): boolean {
+    return this.keysOf(admitted).every((key) => fate[key])
+  }
+
+  answer(world: World, s: number): void {
+    const [send] = world.sends.splice(s, 1)
+    const { by, path, late, admitted, fate } = send!
+    const heldKeys = new Set<string>()
+    const outcomes = admitted.map((lease): Outcome => {
+      const key = this.keyOf(lease.seq)
+      const kind = this.#outcomeOf(lease.seq, fate[key]!, heldKeys.has(key))
+      if (kind === 'dead' && this.#setting.deadLettersHold) heldKeys.add(key)
+      return { ...lease, path, kind }
+    })
+    if (late) world.processes[by!]!.outcomes.push(...outcomes)
+    else this.#endSend(world, by!, send!, outcomes)
+  }
+
+  #outcomeOf(seq: number, fate: Fate, isHeld: boolean): Kind {
+    const fail = (kind: 'transient' | 'permanent' | 'held') =>
+      classifyFailure(NEW_EVENT, { ok: false, kind, error: FAILED }, NO_BACKOFF).kind
+    if (fate !== 'written') return fail('transient')
+    if (isHeld) return fail('held')
+    return seq === this.#setting.poison ? fail('permanent') : 'published'
+  }
+
+  timeOut(world: World, s: number): void {
+    const send = world.sends[s]!
+    const { by, path, admitted, turnedAway } = send
+    send.late = true
+    send.turnedAway = []
+    if (!this.#keeps('a timeout is no ack')) {
+      const acks = admitted.map((lease): Outcome => ({ ...lease, path, kind: 'published' }))
+      world.processes[by!]!.outcomes.push(...acks)
+    }
+    this.#giveBack(world, by!, turnedAway, path)
+    if (path === 'immediate') this.#abandon(world, by!, [...admitted, ...turnedAway])
+  }
+
+  #endSend(world: World, n: number, { path, turnedAway }: Send, outcomes: Outcome[]): void {
+    world.processes[n]!.outcomes.push(...outcomes)
+    this.#giveBack(world, n, turnedAway, path)
+    if (path === 'fallback') return
+    const { deadLettersHold } = this.#setting
+    const unsent = outcomes.filter(({ kind }) => holdsOthers(kind, deadLettersHold))
+    this.#abandon(world, n, [...unsent, ...turnedAway])
+  }
+
+  #abandon(world: World, n: number, unsent: readonly Lease[]): void {
+    const process = world.processes[n]!
+    const keys = this.keysOf(unsent)
+    const isLeft = ({ seq }: Held) => keys.includes(this.keyOf(seq))
+    const left = process.waiting.filter(isLeft)
+    process.waiting = process.waiting.filter((held) => !isLeft(held))
+    for (const key of keys) process.covered[key] = -1
+    this.#giveBack(world, n, left, 'immediate')
+  }
+
+  #giveBack(world: World, n: number, left: readonly Lease[], path: Path): void {
+    const untried = left.map((lease): Outcome => ({ ...leaseOf(lease), path, kind: 'untried' }))
+    world.processes[n]!.outcomes.push(...untried)
+  }
+
+  record({ table, arrived }: World, outcomes: readonly Outcome[]): void {
+    const published = outcomes.filter(({ kind }) => kind === 'published')
+    const failed = outcomes.filter(({ kind }) => kind !== 'published')
+    const before = table.map((row) => row?.status)
+    const seqs = published.map(({ seq }) => seq)
+    settlePublished(table, seqs)
+    const failures = failed.map(({ seq, token, kind }) => {
+      return { seq, token, status: kind === 'dead' ? 'dead_letter' : 'pending' } as const
+    })
+    settleFailed(table, failures, this.#tableRules)
+    if (seqs.some((seq) => !arrived.includes(seq))) this.#violate('nothing is lost')
+    const isUndone = (row: World['table'][number], seq: number) =>
+      before[seq] === 'published' && row?.status !== 'published'
+    if (table.some(isUndone)) this.#violate('published is terminal')
+  }
+
+  /** Whether a renewal could change anything. */
+  mayRenew(world: World, n: number): boolean {
+    const { unsent, others } = heldBy(world, n)
+    return [...unsent, ...others].some(({ seq }) => (world.table[seq]?.left ?? LEASE) < LEASE)
+  }
+
+  renew(world: World, n: number): void {
+    if (!this.#keeps('a send under way keeps its lease')) return
+    const { unsent, others } = heldBy(world, n)
+    // What is on its way may be renewed at any time: nothing is decided by how old its lease is.
+    const aged = unsent.filter(({ left }) => isAged(left, LEASE))
+    const renewed = renew(world.table, [...aged, ...others], LEASE)
+    const isRenewed = this.#keeps('a renewal is for one token')
+      ? (held: Held) => renewed.includes(held)
+      : ({ seq }: Held) => renewed.some((lease) => lease.seq === seq)
+    for (const held of aged.filter(isRenewed)) held.left = LEASE
+  }
+
+  crash(world: World, n: number): void {
+    world.excused = true
+    const token = newToken(world)
+    world.strays.push(...world.processes[n]!.outcomes)
+    for (const send of world.sends.filter(({ by }) => by === n)) {
+      send.by = null
+      send.turnedAway = []
+    }
+    world.sends = world.sends.filter((send) => send.by !== null || !this.isOver(send))
+    world.processes[n] = newProcess(token)
+  }
+
+  passTime(world: World): void {
+    const leases = world.table.map((row) => row?.left)
+    tick(world)
+    if (!this.#keeps('leases end')) {
+      for (const [seq, row] of world.table.entries()) if (row) row.left = leases[seq]!
+    }
+    for (const [n, { frozen }] of world.processes.entries()) if (!frozen) this.renew(world, n)
+  }
+
+  keyOf(seq: number): string {
+    return this.#keys[seq]!
+  }
+
+  keysOf(leases: readonly Lease[]): string[] {
+    return [...new Set(leases.map(({ seq }) => this.keyOf(seq)))]
+  }
+
+  #violate(property: Property): void {
+    const { lookFor = property } = this.#setting
+    if (lookFor === property) throw new Violation(property)
+  }
+
+  #keeps(rule: Rule): boolean {
+    return this.#setting.without !== rule
+  }
+
+  #eventsOf(u: number): { seq: number; key: string }[] {
+    const first = this.#setting.units.slice(0, u).flat().length
+    return this.#setting.units[u]!.map((key, i) => ({ seq: first + i, key }))
+  }
+
+  #unitOf(seq: number): number {
+    return this.#setting.units.findIndex((_, u) => this.#eventsOf(u).some((e) => e.seq === seq))
+  }
+}
+
+function leaseOf({ seq, token }: Lease): Lease {
+  return { seq, token }
+}
