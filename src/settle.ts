@@ -191,7 +191,7 @@ export class Settler {
 }
 
 /** How a failure is written down. */
-export function toRecord(outcome: Outcome, deadLetterTopic: string | null): FailureRecord {
+function toRecord(outcome: Outcome, deadLetterTopic: string | null): FailureRecord {
   const { event, token } = outcome.leased
   const asItWas = { id: event.id, token, status: 'pending', copyId: null } as const
   switch (outcome.kind) {

@@ -17,7 +17,7 @@ export interface Exploration {
   readonly counterexample: Counterexample | null
 }
 
-export interface Counterexample {
+interface Counterexample {
   /** The promise that was broken. */
   readonly property: Property
   readonly moves: readonly string[]

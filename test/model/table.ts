@@ -2,7 +2,7 @@
 // test/integration/table-model.test.ts runs the same commands against Postgres and compares.
 // Time is counted in ticks; `left` says how many are left of a row's lease, and is 0 or less when it is due.
 
-export interface Row {
+interface Row {
   readonly key: string
   status: 'pending' | 'published' | 'dead_letter'
   token: number | null
