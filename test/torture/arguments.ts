@@ -1,5 +1,6 @@
 // What the torture is asked to do.
 import { parseArgs } from 'node:util'
+import { requireWhole } from '../support/whole-number.ts'
 
 export interface TortureArguments {
   readonly seconds: number
@@ -31,10 +32,4 @@ export function parseTortureArguments(args: readonly string[]): TortureArguments
     workers: requireWhole('workers', values.workers, 1, 32),
     faults,
   }
-}
-
-function requireWhole(name: string, text: string, min: number, max: number): number {
-  const value = Number(text)
-  if (/^\d+$/.test(text) && value >= min && value <= max) return value
-  throw new Error(`--${name} must be a whole number from ${min} to ${max}, got '${text}'`)
 }
