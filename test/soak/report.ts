@@ -48,9 +48,10 @@ export function summarize(args: SoakArguments, evidence: Evidence, verdict: Soak
 export type Summary = ReturnType<typeof summarize>
 
 export function explain(summary: Summary): string[] {
-  const { tableMb, indexMb, statements } = summary
+  const { tableMb, indexMb, statements, units } = summary
   return [
     `events: ${summary.committed} committed, ${summary.delivered} delivered, ${summary.lost} lost, ${summary.duplicates} doubled`,
+    `units of work: ${units.committed} committed, ${units.rolledBack} rolled back on purpose, ${units.failed} failed, ${units.missed} not begun because too many others were under way`,
     `memory after the warm-up, by a straight line, in MB a minute: heap after a collection ${summary.heapMbPerMinute}, buffers ${summary.externalMbPerMinute} (both judged), resident ${summary.rssMbPerMinute} (told)`,
     'handles and listeners: the least seen while the service rests, after the warm-up (first) and at the end (last)',
     `table in MB: at most ${tableMb.steady} with autovacuum as it comes (limit ${tableMb.steadyLimit}), at most ${tableMb.heldMax} with an old transaction held (limit ${tableMb.heldLimit}), ${tableMb.end} at the end`,
