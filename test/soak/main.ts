@@ -10,6 +10,7 @@ import { TOPICS } from '../torture/business.ts'
 import { judge, readJournal } from '../torture/oracle.ts'
 import { drain, prepareTables } from '../torture/tables.ts'
 import { parseSoakArguments, type SoakArguments, USAGE } from './arguments.ts'
+import { NAPTIME_SECONDS } from './bounds.ts'
 import { type Phase, planPhases, sampleEveryMs } from './phases.ts'
 import { explain, progressOf, type Summary, summarize } from './report.ts'
 import type { Sample } from './samples.ts'
@@ -17,8 +18,11 @@ import { ServiceUnderTest } from './service-under-test.ts'
 import { TableWatch } from './table-watch.ts'
 import { judgeSoak } from './verdict.ts'
 
-// Autovacuum is left as it comes; this one only makes Postgres count what statements cost.
-const SETTINGS = { shared_preload_libraries: 'pg_stat_statements' }
+// Of autovacuum only how often it comes by; what it does then, and when it is due, is left as Postgres has it.
+const SETTINGS = {
+  autovacuum_naptime: `${NAPTIME_SECONDS}s`,
+  shared_preload_libraries: 'pg_stat_statements',
+}
 
 async function soak(args: SoakArguments): Promise<Summary> {
   say('starting Postgres and Kafka')

@@ -1,5 +1,5 @@
 // How the time is divided: a warm-up that is not measured, then three phases of the same length. The first has
-// autovacuum as it comes, in the second somebody holds an old transaction open, in the third it is gone.
+// autovacuum, in the second somebody holds an old transaction open, in the third it is gone.
 
 export type PhaseName = 'warm-up' | 'steady' | 'held' | 'recovery'
 

@@ -1,6 +1,6 @@
 // What is told at the end: the numbers as one object, and the same in words.
 import type { SoakArguments } from './arguments.ts'
-import type { SizeVerdict } from './bounds.ts'
+import { NAPTIME_SECONDS, type SizeVerdict } from './bounds.ts'
 import { afterWarmUp, costAtEnd, MB, most, ofPhase, type Sample, written } from './samples.ts'
 import { STEPS, type Step } from './table-watch.ts'
 import type { Evidence, SoakVerdict } from './verdict.ts'
@@ -53,8 +53,8 @@ export function explain(summary: Summary): string[] {
     `events: ${summary.committed} committed, ${summary.delivered} delivered, ${summary.lost} lost, ${summary.duplicates} doubled`,
     `units of work: ${units.committed} committed, ${units.rolledBack} rolled back on purpose, ${units.failed} failed, ${units.missed} not begun because too many others were under way`,
     `memory after the warm-up, by a straight line, in MB a minute: heap after a collection ${summary.heapMbPerMinute}, buffers ${summary.externalMbPerMinute} (both judged), resident ${summary.rssMbPerMinute} (told)`,
-    'handles and listeners: the least seen while the service rests, after the warm-up (first) and at the end (last)',
-    `table in MB: at most ${tableMb.steady} with autovacuum as it comes (limit ${tableMb.steadyLimit}), at most ${tableMb.heldMax} with an old transaction held (limit ${tableMb.heldLimit}), ${tableMb.end} at the end`,
+    'handles and listeners: the median of several looks while the service rests, after the warm-up (first) and at the end (last)',
+    `table in MB: at most ${tableMb.steady} with autovacuum every ${NAPTIME_SECONDS} s (limit ${tableMb.steadyLimit}), at most ${tableMb.heldMax} with an old transaction held (limit ${tableMb.heldLimit}), ${tableMb.end} at the end`,
     `all indexes in MB: at most ${indexMb.steady} (limit ${indexMb.steadyLimit}), at most ${indexMb.heldMax} held (limit ${indexMb.heldLimit}), ${indexMb.end} at the end`,
     'statements, mean of one call in the last minute of each phase, as Postgres counts it (judged: the pages of a claim):',
     ...Object.entries(statements).map(([step, { steady, held, recovered }]) => {

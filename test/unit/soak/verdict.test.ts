@@ -42,7 +42,7 @@ function evidenceOf(seconds: number, shape: Shape = {}, changes: Partial<Evidenc
 }
 
 function sampleAt(atSeconds: number, phase: Sample['phase'], shape: Shape): Sample {
-  const { heapMb = () => 20, externalMb = () => 5, tableMb = () => 10 } = shape
+  const { heapMb = () => 20, externalMb = () => 5, tableMb = () => 4 } = shape
   const { warnings = 0, claimPages = () => 20 } = shape
   // Totals: one call a second.
   const total = { calls: atSeconds, ms: atSeconds, pages: atSeconds * claimPages(atSeconds) }
@@ -63,7 +63,7 @@ function sampleAt(atSeconds: number, phase: Sample['phase'], shape: Shape): Samp
     },
     table: {
       tableBytes: tableMb(atSeconds) * MB,
-      indexBytes: 3 * MB,
+      indexBytes: MB,
       deadRows: 0,
       rows: atSeconds * ROWS_PER_SECOND,
       versions: atSeconds * ROWS_PER_SECOND * 2,
@@ -145,8 +145,8 @@ it('fails a table that is larger than retention and autovacuum explain', () => {
 it('lets a table grow with what is written while an old transaction is held, and no faster', () => {
   const heldFor = (at: number) => Math.min(Math.max(0, at - 240), 180)
   const mbPerSecond = (ROWS_PER_SECOND * ROW_BYTES * 2) / MB
-  const asWritten = (at: number) => 10 + heldFor(at) * mbPerSecond
-  const faster = (at: number) => 10 + heldFor(at) * mbPerSecond * 3
+  const asWritten = (at: number) => 4 + heldFor(at) * mbPerSecond
+  const faster = (at: number) => 4 + heldFor(at) * mbPerSecond * 3
   expect(failuresOf(evidenceOf(600, { tableMb: asWritten }))).toEqual([])
   expect(failuresOf(evidenceOf(600, { tableMb: faster }))).toEqual([
     'tableBytes: grew faster than rows were written, with an old transaction held',
@@ -154,7 +154,7 @@ it('lets a table grow with what is written while an old transaction is held, and
 })
 
 it('fails a table that goes on growing when the old transaction is gone', () => {
-  const failures = failuresOf(evidenceOf(600, { tableMb: (at) => 10 + Math.max(0, at - 420) / 5 }))
+  const failures = failuresOf(evidenceOf(600, { tableMb: (at) => 4 + Math.max(0, at - 420) / 5 }))
   expect(failures).toEqual(['tableBytes: still grew after the old transaction was gone'])
 })
 
