@@ -2,15 +2,18 @@
 import { parseArgs } from 'node:util'
 import { requireWhole } from '../support/whole-number.ts'
 
+/** What can go wrong, by the name that it is asked for with. */
+export const FAULT_KINDS = ['kill', 'freeze', 'postgres', 'kafka', 'network'] as const
+export type FaultKind = (typeof FAULT_KINDS)[number]
+
 export interface TortureArguments {
   readonly seconds: number
   readonly seed: number
   readonly workers: number
-  readonly faults: 'all' | 'none'
+  readonly faults: readonly FaultKind[]
 }
 
-export const USAGE =
-  'npm run torture -- [--seconds 60] [--seed 1] [--workers 4] [--faults all|none]'
+export const USAGE = `npm run torture -- [--seconds 60] [--seed 1] [--workers 4] [--faults all|none|${FAULT_KINDS.join(',')}]`
 
 export function parseTortureArguments(args: readonly string[]): TortureArguments {
   const { values } = parseArgs({
@@ -22,14 +25,20 @@ export function parseTortureArguments(args: readonly string[]): TortureArguments
       faults: { type: 'string', default: 'all' },
     },
   })
-  const { faults } = values
-  if (faults !== 'all' && faults !== 'none') {
-    throw new Error(`--faults must be all or none, got '${faults}'`)
-  }
   return {
     seconds: requireWhole('seconds', values.seconds, 1, 86_400),
     seed: requireWhole('seed', values.seed, 0, 2 ** 32 - 1),
     workers: requireWhole('workers', values.workers, 1, 32),
-    faults,
+    faults: parseFaults(values.faults),
   }
+}
+
+function parseFaults(text: string): readonly FaultKind[] {
+  if (text === 'all') return FAULT_KINDS
+  if (text === 'none') return []
+  return text.split(',').map((name) => {
+    const kind = FAULT_KINDS.find((known) => known === name)
+    if (kind) return kind
+    throw new Error(`--faults must be all, none or some of ${FAULT_KINDS.join()}, got '${name}'`)
+  })
 }

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { KafkaServer } from '../support/kafka-server.ts'
 import type { PostgresServer } from '../support/postgres-server.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
+import type { FaultKind } from './arguments.ts'
 import type { Crew } from './crew.ts'
 import type { Random } from './random.ts'
 
@@ -36,22 +37,27 @@ export class Faults {
   }
 
   /** One after another until the time is up; resolves when the last has ended. */
-  async run(ms: number): Promise<void> {
+  async run(ms: number, kinds: readonly FaultKind[]): Promise<void> {
+    if (kinds.length === 0) return await delay(ms)
     const end = performance.now() + ms
     while (performance.now() < end) {
       await delay(this.#random.between(300, 2_500))
-      const fault = this.#random.pick([
-        [30, () => this.#kill()],
-        [15, () => this.#freeze()],
-        [8, () => this.#restartPostgres()],
-        [6, () => this.#restartKafka()],
-        [20, () => this.#disturb(this.#victims.postgresProxy)],
-        [20, () => this.#disturb(this.#victims.kafkaProxy)],
-      ])
+      const fault = this.#random.pick(kinds.flatMap((kind) => this.#faults[kind]))
       const running = fault().finally(() => this.#underWay.delete(running))
       this.#underWay.add(running)
     }
     await Promise.all(this.#underWay)
+  }
+
+  readonly #faults: Record<FaultKind, [weight: number, fault: () => Promise<void>][]> = {
+    kill: [[30, () => this.#kill()]],
+    freeze: [[15, () => this.#freeze()]],
+    postgres: [[8, () => this.#restartPostgres()]],
+    kafka: [[6, () => this.#restartKafka()]],
+    network: [
+      [20, () => this.#disturb(this.#victims.postgresProxy)],
+      [20, () => this.#disturb(this.#victims.kafkaProxy)],
+    ],
   }
 
   async #kill(): Promise<void> {

@@ -1,6 +1,5 @@
 // npm run torture: a service under load on a real Postgres and a real Kafka, with everything around it
 // failing as the seed says, and an oracle that is asked in the end. The last line is one JSON object.
-import { setTimeout as delay } from 'node:timers/promises'
 import { findFreePort } from '../support/free-port.ts'
 import { startKafka } from '../support/kafka-server.ts'
 import { startPostgres } from '../support/postgres-server.ts'
@@ -51,7 +50,7 @@ async function torture({ seconds, seed, workers, faults: wanted }: TortureArgume
   closeLater(async () => clearInterval(progress))
 
   await waitUntil(() => crew.report.committed > 0, { message: 'the first unit of work committed' })
-  await (wanted === 'all' ? faults.run(seconds * 1_000) : delay(seconds * 1_000))
+  await faults.run(seconds * 1_000, wanted)
   say('no more faults, no more units of work; waiting until nothing is pending')
   crew.stopWriting()
   await drain(server.url)
@@ -63,14 +62,15 @@ async function torture({ seconds, seed, workers, faults: wanted }: TortureArgume
   return { seed, seconds, ...verdict, ...faults.counts }
 }
 
-function isGood({ lost, phantom, outOfOrder, corrupted, duplicates }: Verdict, faults: string) {
+function isGood(verdict: Verdict, { faults }: TortureArguments): boolean {
+  const { lost, phantom, outOfOrder, corrupted, duplicates } = verdict
   const clean = lost + phantom + outOfOrder + corrupted === 0
-  return clean && (faults === 'all' || duplicates === 0)
+  return clean && (faults.length > 0 || duplicates === 0)
 }
 
 await runToVerdict({
   usage: USAGE,
   parse: parseTortureArguments,
   run: torture,
-  isGood: (result, { faults }) => isGood(result, faults),
+  isGood,
 })

@@ -1,13 +1,20 @@
 import { expect, it } from 'vitest'
-import { parseTortureArguments } from '../../torture/arguments.ts'
+import { FAULT_KINDS, parseTortureArguments } from '../../torture/arguments.ts'
 
 it('has defaults that need no reading', () => {
-  expect(parseTortureArguments([])).toEqual({ seconds: 60, seed: 1, workers: 4, faults: 'all' })
+  expect(parseTortureArguments([])).toEqual({
+    seconds: 60,
+    seed: 1,
+    workers: 4,
+    faults: FAULT_KINDS,
+  })
 })
 
 it('takes what it is given', () => {
   const args = ['--seconds', '300', '--seed', '7', '--workers', '2', '--faults', 'none']
-  expect(parseTortureArguments(args)).toEqual({ seconds: 300, seed: 7, workers: 2, faults: 'none' })
+  expect(parseTortureArguments(args)).toEqual({ seconds: 300, seed: 7, workers: 2, faults: [] })
+  const { faults } = parseTortureArguments(['--faults', 'kill,kafka'])
+  expect(faults).toEqual(['kill', 'kafka'])
 })
 
 it.each([
@@ -15,7 +22,7 @@ it.each([
   [['--seconds', '1.5'], /--seconds must be a whole number/],
   [['--seed', '-1'], /seed/],
   [['--workers', 'many'], /--workers must be a whole number from 1 to 32, got 'many'/],
-  [['--faults', 'some'], /--faults must be all or none, got 'some'/],
+  [['--faults', 'some'], /--faults must be all, none or some of kill,.*, got 'some'/],
   [['--minutes', '5'], /--minutes/],
   [['60'], /60/],
 ])('refuses %j', (args, message) => {
