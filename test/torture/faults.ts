@@ -6,7 +6,7 @@ import type { PostgresServer } from '../support/postgres-server.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
 import type { FaultKind } from './arguments.ts'
 import type { Crew } from './crew.ts'
-import type { Random } from './random.ts'
+import { type Random, totalWeight } from './random.ts'
 
 export interface Victims {
   readonly crew: Crew
@@ -40,9 +40,12 @@ export class Faults {
   async run(ms: number, kinds: readonly FaultKind[]): Promise<void> {
     if (kinds.length === 0) return await delay(ms)
     const end = performance.now() + ms
+    const choices = kinds.flatMap((kind) => this.#faults[kind])
+    // Each kind is as frequent alone as it is among all.
+    const pace = totalWeight(Object.values(this.#faults).flat()) / totalWeight(choices)
     while (performance.now() < end) {
-      await delay(this.#random.between(300, 2_500))
-      const fault = this.#random.pick(kinds.flatMap((kind) => this.#faults[kind]))
+      await delay(this.#random.between(300, 2_500) * pace)
+      const fault = this.#random.pick(choices)
       const running = fault().finally(() => this.#underWay.delete(running))
       this.#underWay.add(running)
     }

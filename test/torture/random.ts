@@ -27,12 +27,17 @@ export class Random {
 
   /** One of them, each as likely as its weight. */
   pick<T>(choices: readonly (readonly [weight: number, choice: T])[]): T {
-    const total = choices.reduce((sum, [weight]) => sum + weight, 0)
-    let left = this.next() * total
+    let left = this.next() * totalWeight(choices)
     for (const [weight, choice] of choices) {
       left -= weight
       if (left < 0) return choice
     }
     return choices.at(-1)![1]
   }
+}
+
+export function totalWeight(
+  choices: readonly (readonly [weight: number, choice: unknown])[],
+): number {
+  return choices.reduce((sum, [weight]) => sum + weight, 0)
 }
