@@ -21,10 +21,10 @@ export type TestConnection = {
 export type ConnectionOptions = postgres.Options<Record<string, postgres.PostgresType>>
 
 export async function createDatabase(): Promise<TestDatabase> {
-  const server = inject('databaseUrl')
+  const server = inject('directDatabaseUrl')
   const name = uniqueName('test')
   await runOn(server, `create database "${name}"`)
-  const url = new URL(server)
+  const url = new URL(inject('databaseUrl'))
   url.pathname = `/${name}`
   return {
     url: url.href,

@@ -1,13 +1,19 @@
-// Starts one Postgres and one Kafka for the whole run and tells the test files where they are. Their
-// folders are guarded (see owned-folder.ts), so a run that dies at any point leaves nothing behind.
+// Starts one Postgres and one Kafka for the whole run and tells the test files where they are. With
+// PGBOUNCER=true they reach Postgres by way of a PgBouncer. The servers' folders are guarded (see
+// owned-folder.ts), so a run that dies at any point leaves nothing behind.
 import type { TestProject } from 'vitest/node'
 import { explainMissingOwnKafka, resolveKafka } from './kafka-source.ts'
 import { ownFolder } from './owned-folder.ts'
+import { explainMissingPgBouncer, startPgBouncer } from './pgbouncer.ts'
 import { startPostgres } from './postgres-server.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
     databaseUrl: string
+    /** Past any PgBouncer, to create and drop databases. */
+    directDatabaseUrl: string
+    /** Why a test cannot start a PgBouncer. */
+    pgbouncerMissing: string | null
     /** The shared broker, or null when there is none. */
     kafkaBrokers: string[] | null
     /** Why there is no shared broker. */
@@ -18,12 +24,18 @@ declare module 'vitest' {
 }
 
 type Stoppable = { stop(): Promise<void> }
+type SharedPostgres = Stoppable & { url: string; directUrl: string }
+
+/** Fewer than the ten connections of one postgres.js client, of which a test may open several. */
+const POOL_SIZE = 5
 
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   // vitest forgets its own temporary folder on Ctrl-C.
   await ownFolder(project.tmpDir)
-  const [postgres, kafka, ownKafkaMissing] = await startAll()
+  const [postgres, kafka, ownKafkaMissing, pgbouncerMissing] = await startAll()
   project.provide('databaseUrl', postgres.url)
+  project.provide('directDatabaseUrl', postgres.directUrl)
+  project.provide('pgbouncerMissing', pgbouncerMissing)
   project.provide('kafkaBrokers', kafka.server?.brokers ?? null)
   project.provide('kafkaMissing', kafka.missing)
   project.provide('ownKafkaMissing', ownKafkaMissing)
@@ -33,11 +45,17 @@ export default async function setUp(project: TestProject): Promise<() => Promise
     const missing = kafka.missing ?? ownKafkaMissing
     const suites = kafka.missing ? 'Kafka suites' : 'Suites that stop and kill a Kafka of their own'
     if (missing) console.log(`${suites} were skipped: ${missing}`)
+    if (pgbouncerMissing) console.log(`PgBouncer suites were skipped: ${pgbouncerMissing}`)
   }
 }
 
 async function startAll() {
-  const starting = [findPostgres(), resolveKafka(), explainMissingOwnKafka()] as const
+  const starting = [
+    findPostgres(),
+    resolveKafka(),
+    explainMissingOwnKafka(),
+    explainMissingPgBouncer(),
+  ] as const
   try {
     return await Promise.all(starting)
   } catch (error) {
@@ -50,9 +68,21 @@ async function startAll() {
   }
 }
 
-async function findPostgres(): Promise<Stoppable & { url: string }> {
-  const url = process.env['DATABASE_URL']
-  return url ? { url, stop: async () => {} } : startPostgres()
+async function findPostgres(): Promise<SharedPostgres> {
+  const named = process.env['DATABASE_URL']
+  const server = named ? { url: named, stop: async () => {} } : await startPostgres()
+  if (process.env['PGBOUNCER'] !== 'true') return { ...server, directUrl: server.url }
+  try {
+    const pgbouncer = await startPgBouncer(server.url, POOL_SIZE)
+    return {
+      url: pgbouncer.pooled(server.url),
+      directUrl: server.url,
+      stop: () => pgbouncer.stop().then(() => server.stop()),
+    }
+  } catch (error) {
+    await server.stop()
+    throw error
+  }
 }
 
 async function stopAll(servers: (Stoppable | null)[]): Promise<void> {

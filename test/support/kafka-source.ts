@@ -2,6 +2,7 @@
 // Docker, or none. On CI none is a failure, so that a green run never means "not tested".
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { isContinuousIntegration } from './continuous-integration.ts'
 import { findFreePort } from './free-port.ts'
 import { explainMissingJava, fetchKafkaJars, kafkaVersion } from './kafka-jars.ts'
 import { type KafkaServer, singleNodeSettings, startKafka, waitForBroker } from './kafka-server.ts'
@@ -47,10 +48,6 @@ export async function explainMissingOwnKafka(): Promise<string | null> {
     throw new Error(`no broker that tests may kill: ${missing}; install Java 17 and Maven`)
   }
   return missing
-}
-
-function isContinuousIntegration(): boolean {
-  return !['', '0', 'false'].includes(process.env['CI'] ?? '')
 }
 
 async function explainMissingJars(): Promise<string | null> {

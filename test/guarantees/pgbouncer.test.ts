@@ -1,0 +1,248 @@
+// Behind PgBouncer in transaction mode: every statement outside a transaction, and every transaction, may run
+// in another session than the one before. The whole path with far more clients than there are sessions.
+import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
+import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
+import pg from 'pg'
+import postgres from 'postgres'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
+import { groupBy } from '../../src/group-by.ts'
+import { createOutbox, type DrizzleDatabase, type Outbox } from '../../src/index.ts'
+import {
+  type HandledEvent,
+  type Handler,
+  handlersPublisher,
+} from '../../src/publishers/handlers.ts'
+import { blockedHandler } from '../support/blocked-handler.ts'
+import { createDatabase, type TestDatabase } from '../support/database.ts'
+import { WATCHABLE } from '../support/fixture.ts'
+import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts'
+import { holdSession, holdSessions, readPool } from '../support/pooled-sessions.ts'
+import { newEvent } from '../support/sample-events.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const SESSIONS = 3
+const INSTANCES = 4
+const CLIENTS_PER_INSTANCE = 5
+
+type Opened = { db: DrizzleDatabase; close: () => Promise<void> }
+type Options = Partial<Parameters<typeof createOutbox>[0]>
+
+const drivers: Record<string, (url: string) => Opened> = {
+  'postgres-js'(url) {
+    const client = postgres(url, { prepare: false, max: CLIENTS_PER_INSTANCE, onnotice: () => {} })
+    return { db: drizzlePostgresJs(client), close: () => client.end() }
+  },
+  'node-postgres'(url) {
+    const pool = new pg.Pool({ connectionString: url, max: CLIENTS_PER_INSTANCE })
+    pool.on('error', () => {})
+    return { db: drizzleNodePostgres(pool), close: () => pool.end() }
+  },
+}
+
+const skipped = describe.skipIf(inject('pgbouncerMissing') !== null)
+
+skipped.each(Object.entries(drivers))('behind PgBouncer, on %s', (_, open) => {
+  let database: TestDatabase
+  let bouncer: PgBouncer
+  let url: string
+  let instances: Opened[]
+  /** Past PgBouncer, to look and to prepare. */
+  let direct: postgres.Sql
+  const outboxes: Outbox[] = []
+
+  beforeAll(async () => {
+    database = await createDatabase()
+    bouncer = await startPgBouncer(inject('directDatabaseUrl'), SESSIONS)
+    const directUrl = new URL(inject('directDatabaseUrl'))
+    directUrl.pathname = `/${database.name}`
+    url = bouncer.pooled(directUrl.href)
+    direct = postgres(directUrl.href, { onnotice: () => {} })
+    instances = Array.from({ length: INSTANCES }, () => open(url))
+    // Far more than there are sessions, all at once.
+    const racing = instances.flatMap(({ db }) => Array.from({ length: 3 }, () => create(db, {})))
+    await Promise.all(racing.map((outbox) => outbox.migrate()))
+  })
+  afterEach(async () => {
+    await Promise.all(outboxes.splice(0).map((outbox) => outbox.stop()))
+    await direct`truncate outbox`
+  })
+  afterAll(async () => {
+    await Promise.all(instances.map(({ close }) => close()))
+    await direct.end()
+    await bouncer.stop()
+    await database.drop()
+  })
+
+  function create(db: DrizzleDatabase, handlers: Record<string, Handler>, options: Options = {}) {
+    const publisher = handlersPublisher({ handlers })
+    const unhurried = { threshold: '30s', poller: false } as const
+    const outbox = createOutbox({ db, publisher, ...unhurried, ...options })
+    outboxes.push(outbox)
+    return outbox
+  }
+
+  const createEach = (handlers: Record<string, Handler>, options: Options = {}) =>
+    instances.map(({ db }) => create(db, handlers, options))
+  const countByStatus = async () => {
+    const rows = await direct`select status, count(*)::int from outbox group by 1`
+    return Object.fromEntries(rows.map((row) => [row['status'], row['count']])) as unknown
+  }
+
+  it('migrates from many at once', async () => {
+    const applied = await direct`select name from outbox_migrations`
+    expect(applied).toHaveLength(2)
+    expect(await direct`select to_regclass('public.outbox') is not null as there`).toEqual([
+      { there: true },
+    ])
+  })
+
+  it('keeps order, savepoints and lockKeys with far more clients than sessions', async () => {
+    const handled: HandledEvent[] = []
+    const handlers = {
+      Kept: (event: HandledEvent) => void handled.push(event),
+      Dropped: (event: HandledEvent) => void handled.push(event),
+    }
+    const running = createEach(handlers, { lockKeys: true, poller: true, pollInterval: '200ms' })
+    await Promise.all(running.map((outbox) => outbox.start()))
+    const units = Array.from({ length: 100 }, (__, n) =>
+      running[n % INSTANCES]!.withOutbox(async (tx: DrizzleDatabase, emit) => {
+        const aggregateId = `order ${n % 7}`
+        emit(newEvent({ type: 'Kept', aggregateId }))
+        const refused = tx.transaction(async () => {
+          emit(newEvent({ type: 'Dropped', aggregateId }))
+          throw new Error('refused')
+        })
+        await expect(refused).rejects.toThrow('refused')
+        emit(newEvent({ type: 'Kept', aggregateId }))
+      }),
+    )
+    await Promise.all(units)
+    await waitUntil(
+      async () => (await direct`select 1 from outbox where status = 'pending'`).length === 0,
+      {
+        message: 'everything is published',
+      },
+    )
+
+    const { clients, sessions, mode } = await readPool(bouncer, database.name)
+    expect(mode).toBe('transaction')
+    expect(clients).toBeGreaterThan(SESSIONS * 2)
+    expect(sessions).toBeLessThanOrEqual(SESSIONS)
+    expect(handled).toHaveLength(200)
+    expect(new Set(handled.map(({ id }) => id)).size).toBe(200)
+    expect(handled.filter(({ type }) => type === 'Dropped')).toEqual([])
+    for (const events of groupBy(handled, ({ aggregateId }) => aggregateId).values()) {
+      const order = events.map(({ seq }) => seq)
+      expect(order).toEqual(order.toSorted((a, b) => a - b))
+    }
+    // Rounds of the fallback have to wait for a session as everybody else does.
+    expect(await running[0]!.health({ maxPoll: '10m' })).toMatchObject({ ok: true, flags: [] })
+    expect(await running[1]!.stats()).toMatchObject({ published: { count: 200, exact: true } })
+  })
+
+  it('gives each row to one of several pollers', async () => {
+    const [saver, ...pollers] = createEach({ OrderCompleted: () => {} }, { batchSize: 50 })
+    await saver!.withOutbox(async (__, emit) => {
+      emit(Array.from({ length: 600 }, () => newEvent()))
+    })
+    const claimed: string[] = []
+    for (const poller of pollers) {
+      poller.events.on('batch:claimed', ({ events }) => claimed.push(...events.map(({ id }) => id)))
+    }
+    const shares = pollers.map(() => 0)
+    await waitUntil(
+      async () => {
+        const counts = await Promise.all(pollers.map((poller) => poller.pollOnce()))
+        for (const [n, count] of counts.entries()) shares[n]! += count
+        return counts.every((count) => count === 0)
+      },
+      { message: 'nothing is left to claim' },
+    )
+    expect(claimed).toHaveLength(600)
+    expect(new Set(claimed).size).toBe(600)
+    expect(Math.min(...shares)).toBeGreaterThan(0)
+    expect(await countByStatus()).toEqual({ published: 600 })
+  })
+
+  it('renews the lease of a send that is slower than the threshold', async () => {
+    const { handler, started, release, handled } = blockedHandler()
+    const [holder, other] = createEach({ OrderCompleted: handler }, WATCHABLE)
+    await holder!.start()
+    await holder!.withOutbox(async (__, emit) => emit(newEvent()))
+    await started
+    await waitUntil(
+      async () => {
+        const over = direct`
+          select 1 from outbox where created_at + interval '2 s' <= clock_timestamp()`
+        return (await over).length === 1
+      },
+      { message: 'the lease of birth would be over' },
+    )
+    expect(await other!.pollOnce()).toBe(0)
+    release()
+    await waitUntil(async () => handled.length === 1, { message: 'it was sent once' })
+  })
+
+  it('sets dead letters aside, and retries them from another instance', async () => {
+    let broken = true
+    const handler = () => {
+      if (broken) throw new Error('not yet')
+    }
+    const [saver, a, b] = createEach({ OrderCompleted: handler }, { maxAttempts: 1 })
+    await saver!.withOutbox(async (__, emit) => emit([newEvent(), newEvent()]))
+    expect(await a!.pollOnce()).toBe(2)
+    expect(await countByStatus()).toEqual({ dead_letter: 2 })
+    expect(await b!.deadLetters.list()).toMatchObject([{ error: /not yet/ }, { error: /not yet/ }])
+    broken = false
+    expect(await b!.deadLetters.retry({ all: true })).toBe(2)
+    expect(await a!.pollOnce()).toBe(2)
+    expect(await countByStatus()).toEqual({ published: 2 })
+  })
+
+  it('cleans up from any instance, whichever did so before', async () => {
+    const cleaners = createEach({ OrderCompleted: () => {} }, { retention: '1s' })
+    const age = async () => direct`update outbox set published_at = now() - interval '1 h',
+      id = overlay(id::text placing '01900000-0000' from 1 for 13)::uuid`
+    for (const cleaner of [...cleaners, ...cleaners]) {
+      await cleaner.withOutbox(async (__, emit) => emit(newEvent()))
+      expect(await cleaner.pollOnce()).toBe(1)
+      await age()
+      // With one session held, this round runs in another one than the last.
+      const held = await holdSessions(url, 1)
+      expect(await cleaner.purge()).toBe(1)
+      await held.release()
+    }
+    expect(await countByStatus()).toEqual({})
+  })
+
+  it('leaves nothing behind in the sessions that it shares', async () => {
+    const [outbox] = createEach({ OrderCompleted: () => {} }, { lockKeys: true })
+    await outbox!.start()
+    await outbox!.withOutbox(async (__, emit) => emit(newEvent()))
+    await outbox!.stop()
+    const held = await holdSessions(url, SESSIONS)
+    await held.release()
+    expect(new Set(held.sessions.map(({ pid }) => pid)).size).toBe(SESSIONS)
+    const nothing = { prepared: 0, listening: 0, searchPath: '"$user", public' }
+    expect(held.sessions.map(({ leftovers }) => leftovers)).toEqual(
+      held.sessions.map(() => nothing),
+    )
+    const locks = await direct`select 1 from pg_locks l join pg_database d on d.oid = l.database
+      where d.datname = current_database() and l.locktype = 'advisory'`
+    expect(locks).toHaveLength(0)
+  })
+
+  it('is tested where a session is lent to others, so that whoever relies on one is noticed', async () => {
+    const relying = postgres(url, { prepare: false, max: 1 })
+    const [set] = await relying`
+      select pg_backend_pid() as pid, set_config('test.mark', 'mine', false) as mark`
+    const held = await holdSession(url, set!['pid'] as number)
+    const [got] = await relying`
+      select pg_backend_pid() as pid, current_setting('test.mark', true) as mark`
+    await held.release()
+    await relying.end()
+    expect(set!['mark']).toBe('mine')
+    expect(got!['mark']).not.toBe('mine')
+    expect(got!['pid']).not.toBe(set!['pid'])
+  })
+})

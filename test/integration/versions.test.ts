@@ -1,0 +1,30 @@
+// The servers are of the versions that were asked for: otherwise a run on another version proves nothing.
+import { readdir } from 'node:fs/promises'
+import postgres from 'postgres'
+import { describe, expect, inject, it } from 'vitest'
+import { fetchKafkaJars } from '../support/kafka-jars.ts'
+import { chosenKafka, chosenPostgres, kafkaReleases } from '../support/server-versions.ts'
+
+describe.skipIf(process.env['DATABASE_URL'])('the shared Postgres', () => {
+  it('is of the version that was asked for, and behind PgBouncer if that was asked for', async () => {
+    const url = inject('databaseUrl')
+    const client = postgres(url, { max: 1 })
+    const [server] = await client`
+      select current_setting('server_version_num')::int / 10000 as major, inet_server_port() as port`
+    await client.end()
+    expect(String(server!['major'])).toBe(chosenPostgres())
+    const isPooled = String(server!['port']) !== new URL(url).port
+    expect(isPooled).toBe(process.env['PGBOUNCER'] === 'true')
+  })
+})
+
+describe.skipIf(inject('ownKafkaMissing') !== null)('the Kafka of the tests', () => {
+  it('is of the version that was asked for', async () => {
+    const jars = await readdir(await fetchKafkaJars())
+    const release = kafkaReleases.get(chosenKafka())!
+    expect(jars.filter((name) => /^kafka(_|-clients)/.test(name)).toSorted()).toEqual([
+      `kafka-clients-${release}.jar`,
+      `kafka_2.13-${release}.jar`,
+    ])
+  })
+})
