@@ -1,0 +1,64 @@
+// The cells of the matrix: each is one run of the suite on its own pair of servers. Not the full product: no
+// statement and no request depends on both versions at once.
+import {
+  defaultKafka,
+  defaultPostgres,
+  kafkaReleases,
+  postgresReleases,
+} from '../support/server-versions.ts'
+import type { MatrixArguments } from './arguments.ts'
+
+export interface Cell {
+  readonly name: string
+  readonly postgres: string
+  readonly kafka: string
+  readonly pgbouncer: boolean
+  /** What vitest is to run. */
+  readonly files: readonly string[]
+}
+
+const EVERYTHING = ['test/integration', 'test/guarantees']
+
+/** Where a version can matter most: every statement of the store, and everything the Kafka publisher does. */
+const TELLING = [
+  'test/integration/drivers.test.ts',
+  'test/integration/versions.test.ts',
+  'test/integration/publishers/kafka.test.ts',
+  'test/guarantees/cleanup.test.ts',
+  'test/guarantees/dead-letters.test.ts',
+  'test/guarantees/health.test.ts',
+  'test/guarantees/leases.test.ts',
+  'test/guarantees/lock-keys.test.ts',
+  'test/guarantees/many-pollers.test.ts',
+  'test/guarantees/migrations.test.ts',
+  'test/guarantees/order.test.ts',
+  'test/guarantees/pgbouncer.test.ts',
+  'test/guarantees/saved-or-nothing.test.ts',
+  'test/guarantees/savepoints.test.ts',
+]
+
+export function chooseCells({ short, postgres, kafka, pgbouncer }: MatrixArguments): Cell[] {
+  const files = short ? TELLING : EVERYTHING
+  const cell = (postgresVersion: string, kafkaVersion: string, pooled = false): Cell => ({
+    name: `Postgres ${postgresVersion}${pooled ? ' behind PgBouncer' : ''}, Kafka ${kafkaVersion}`,
+    postgres: postgresVersion,
+    kafka: kafkaVersion,
+    pgbouncer: pooled,
+    files,
+  })
+  if (postgres !== null || kafka !== null || pgbouncer) {
+    return [cell(postgres ?? defaultPostgres, kafka ?? defaultKafka, pgbouncer)]
+  }
+  const behindPgbouncer = cell(defaultPostgres, defaultKafka, true)
+  if (short) return [cell(oldest(postgresReleases), oldest(kafkaReleases)), behindPgbouncer]
+  const otherKafkas = [...kafkaReleases.keys()].filter((version) => version !== defaultKafka)
+  return [
+    ...[...postgresReleases.keys()].map((version) => cell(version, defaultKafka)),
+    ...otherKafkas.map((version) => cell(defaultPostgres, version)),
+    behindPgbouncer,
+  ]
+}
+
+function oldest(releases: ReadonlyMap<string, unknown>): string {
+  return [...releases.keys()][0]!
+}

@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest'
+import { parseMatrixArguments } from '../../matrix/arguments.ts'
+import { chooseCells } from '../../matrix/cells.ts'
+
+const choose = (...args: string[]) => chooseCells(parseMatrixArguments(args))
+const names = (...args: string[]) => choose(...args).map(({ name }) => name)
+
+it('has a cell for every version, and one behind PgBouncer', () => {
+  expect(names()).toEqual([
+    'Postgres 14, Kafka 4.3',
+    'Postgres 15, Kafka 4.3',
+    'Postgres 16, Kafka 4.3',
+    'Postgres 17, Kafka 4.3',
+    'Postgres 18, Kafka 4.3',
+    'Postgres 18, Kafka 3.9',
+    'Postgres 18 behind PgBouncer, Kafka 4.3',
+  ])
+})
+
+it('has a short form: the oldest of both, and PgBouncer, on the files that tell most', () => {
+  expect(names('--short')).toEqual([
+    'Postgres 14, Kafka 3.9',
+    'Postgres 18 behind PgBouncer, Kafka 4.3',
+  ])
+  expect(choose('--short').every(({ files }) => files.every((file) => file.endsWith('.ts')))).toBe(
+    true,
+  )
+})
+
+it.each([
+  [['--postgres', '16'], 'Postgres 16, Kafka 4.3'],
+  [['--kafka', '3.9'], 'Postgres 18, Kafka 3.9'],
+  [['--postgres', '15', '--kafka', '3.9'], 'Postgres 15, Kafka 3.9'],
+  [['--pgbouncer'], 'Postgres 18 behind PgBouncer, Kafka 4.3'],
+  [['--pgbouncer', '--postgres', '14'], 'Postgres 14 behind PgBouncer, Kafka 4.3'],
+])('runs the one cell that %j names, on all files', (args, name) => {
+  expect(choose(...args)).toMatchObject([{ name, files: ['test/integration', 'test/guarantees'] }])
+})
+
+it.each([
+  [['--postgres', '13'], /--postgres must be one of 14, 15, 16, 17, 18, got '13'/],
+  [['--kafka', '4'], /--kafka must be one of 3\.9, 4\.3, got '4'/],
+  [['--kafka'], /--kafka/],
+  [['--long'], /--long/],
+  [['16'], /16/],
+])('refuses %j', (args, message) => {
+  expect(() => parseMatrixArguments(args)).toThrow(message)
+})
