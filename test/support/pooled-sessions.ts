@@ -3,58 +3,52 @@ import postgres from 'postgres'
 import { defer } from './deferred.ts'
 import type { PgBouncer } from './pgbouncer.ts'
 
-type Session = {
+export type HeldSession = {
   readonly pid: number
   /** What an earlier user of the session left in it. */
   readonly leftovers: { prepared: number; listening: number; searchPath: string }
-}
-
-export type HeldSessions = {
-  readonly sessions: readonly Session[]
   release(): Promise<void>
 }
 
-/** Holds that many sessions at once, each in a transaction of its own. */
-export async function holdSessions(url: string, count: number): Promise<HeldSessions> {
-  const client = postgres(url, { prepare: false, max: count })
-  const goOn = defer()
-  const sessions: Session[] = []
-  const transactions: Promise<unknown>[] = []
-  for (let n = 1; n <= count; n += 1) {
-    const begun = defer()
-    const transaction = client.begin(async (tx) => {
-      const [session] = await tx<Session[]>`
-        select pg_backend_pid() as pid, json_build_object(
-          'prepared', (select count(*) from pg_prepared_statements),
-          'listening', (select count(*) from pg_listening_channels()),
-          'searchPath', current_setting('search_path')) as leftovers`
-      sessions.push(session!)
-      begun.resolve()
-      await goOn.promise
-    })
-    transactions.push(transaction)
-    await Promise.race([begun.promise, transaction])
-  }
+/** Holds that many sessions at once, each in a transaction of its own. Answers them by process id. */
+export async function holdSessions(url: string, count: number): Promise<HeldSession[]> {
+  const held: HeldSession[] = []
+  for (let n = 1; n <= count; n += 1) held.push(await holdSession(url))
+  return held.toSorted((a, b) => a.pid - b.pid)
+}
+
+async function holdSession(url: string): Promise<HeldSession> {
+  const client = postgres(url, { prepare: false, max: 1 })
+  const [held, released] = [defer<Omit<HeldSession, 'release'>>(), defer()]
+  const transaction = client.begin(async (tx) => {
+    const [session] = await tx<Omit<HeldSession, 'release'>[]>`
+      select pg_backend_pid() as pid, json_build_object(
+        'prepared', (select count(*) from pg_prepared_statements),
+        'listening', (select count(*) from pg_listening_channels()),
+        'searchPath', current_setting('search_path')) as leftovers`
+    held.resolve(session!)
+    await released.promise
+  })
+  await Promise.race([held.promise, transaction])
   return {
-    sessions,
+    ...(await held.promise),
     async release() {
-      goOn.resolve()
-      await Promise.all(transactions)
+      released.resolve()
+      await transaction
       await client.end()
     },
   }
 }
 
-/** Holds the session with that process id, whichever others are handed out before it. */
-export async function holdSession(url: string, pid: number): Promise<HeldSessions> {
-  const others: HeldSessions[] = []
-  for (;;) {
-    const held = await holdSessions(url, 1)
-    if (held.sessions[0]!.pid === pid) {
-      await Promise.all(others.map((other) => other.release()))
-      return held
-    }
-    others.push(held)
+/** Gives them all back, also when what was done meanwhile fails. */
+export async function whileHeld<T>(
+  held: readonly HeldSession[],
+  work: () => PromiseLike<T>,
+): Promise<T> {
+  try {
+    return await work()
+  } finally {
+    await Promise.all(held.map((session) => session.release()))
   }
 }
 
