@@ -89,11 +89,8 @@ skipped.each(Object.entries(drivers))('behind PgBouncer, on %s', (_, open) => {
   }
 
   it('migrates from many at once', async () => {
-    const applied = await direct`select name from outbox_migrations`
-    expect(applied).toHaveLength(2)
-    expect(await direct`select to_regclass('public.outbox') is not null as there`).toEqual([
-      { there: true },
-    ])
+    // All of them did, before the first test.
+    expect(await direct`select name from outbox_migrations`).toHaveLength(2)
   })
 
   it('keeps order, savepoints and lockKeys with far more clients than sessions', async () => {
