@@ -27,6 +27,7 @@ const TELLING = [
   'test/guarantees/cleanup.test.ts',
   'test/guarantees/dead-letters.test.ts',
   'test/guarantees/health.test.ts',
+  'test/guarantees/hot-aggregate.test.ts',
   'test/guarantees/leases.test.ts',
   'test/guarantees/lock-keys.test.ts',
   'test/guarantees/many-pollers.test.ts',
@@ -35,6 +36,7 @@ const TELLING = [
   'test/guarantees/pgbouncer.test.ts',
   'test/guarantees/saved-or-nothing.test.ts',
   'test/guarantees/savepoints.test.ts',
+  'test/guarantees/stale-statistics.test.ts',
 ]
 
 export function chooseCells({ short, postgres, kafka, pgbouncer }: MatrixArguments): Cell[] {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { parseMatrixArguments } from '../../matrix/arguments.ts'
 import { chooseCells } from '../../matrix/cells.ts'
@@ -22,8 +23,13 @@ it('has a short form: the oldest of both, and PgBouncer, on the files that tell 
     'Postgres 14, Kafka 3.9',
     'Postgres 18 behind PgBouncer, Kafka 4.3',
   ])
-  expect(choose('--short').every(({ files }) => files.every((file) => file.endsWith('.ts')))).toBe(
-    true,
+})
+
+it('names only files that are there, as vitest passes over a name without one', () => {
+  const files = choose('--short').flatMap((cell) => cell.files)
+  expect(files.length).toBeGreaterThan(0)
+  expect(files.filter((file) => !existsSync(new URL(`../../../${file}`, import.meta.url)))).toEqual(
+    [],
   )
 })
 
