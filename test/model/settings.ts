@@ -5,13 +5,13 @@ const WELL = { processes: 2, poison: null, deadLettersHold: false, without: null
 
 /** Two aggregates, and a third event that has to wait for the first, in each of the ways to emit them. */
 export function settingsWith(faults: number): Setting[] {
-  const apart = [['x'], ['x'], ['y']]
+  const mixed = [['x', 'y'], ['x']]
   return [
-    { ...WELL, faults, units: apart },
+    { ...WELL, faults, units: [['x'], ['x'], ['y']] },
     { ...WELL, faults, units: [['x', 'x'], ['y']] },
-    { ...WELL, faults, units: [['x', 'y'], ['x']] },
-    { ...WELL, faults, units: apart, poison: 0 },
-    { ...WELL, faults, units: apart, poison: 0, deadLettersHold: true },
+    { ...WELL, faults, units: mixed },
+    { ...WELL, faults, units: mixed, poison: 0 },
+    { ...WELL, faults, units: mixed, poison: 0, deadLettersHold: true },
   ]
 }
 
