@@ -86,10 +86,11 @@ export class FastPath {
       ({ after, leased }) => {
         const key = laneKey(leased.event, inOrder)
         const lane = this.#lanes.get(key) ?? newLane(key)
-        if (!mayFollow(after, lane.coveredSeq)) return false
-        if (!this.wants([leased.event])) return false
-        this.#queue(leased, lane)
-        return true
+        const isTaken = mayFollow(after, lane.coveredSeq) && this.wants([leased.event])
+        if (isTaken) this.#queue(leased, lane)
+        // What comes after this one may not take the lane past it.
+        else lane.coveredSeq = Math.min(lane.coveredSeq, leased.event.seq - 1)
+        return isTaken
       },
     )
     if (left.length > 0) void this.#next.giveBack(left.map(({ leased }) => leased))

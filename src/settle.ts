@@ -41,9 +41,13 @@ const TEXTS = {
   over: 'outcomes are recorded again',
 } as const
 
+const NONE: ReadonlyMap<string, string> = new Map()
+
 interface Entry {
-  outcome: Outcome
-  recorded: () => void
+  readonly outcome: Outcome
+  readonly recorded: () => void
+  /** Whether it may have been recorded before, by a statement that failed or was not answered. */
+  repeated: boolean
 }
 
 export class Settler {
@@ -79,7 +83,9 @@ export class Settler {
     if (outcomes.length === 0) return
     const recorded = outcomes.map(
       (outcome) =>
-        new Promise<void>((resolve) => this.#waiting.push({ outcome, recorded: resolve })),
+        new Promise<void>((resolve) => {
+          this.#waiting.push({ outcome, recorded: resolve, repeated: false })
+        }),
     )
     this.#flushing ??= this.#flush()
     await Promise.all(recorded)
@@ -107,7 +113,7 @@ export class Settler {
       const batch = this.#waiting
       this.#waiting = []
       try {
-        await this.#write(batch.map(({ outcome }) => outcome))
+        await this.#write(batch)
         for (const { recorded } of batch) recorded()
         failures = 0
         this.#trouble.isOver({})
@@ -125,6 +131,7 @@ export class Settler {
           continue
         }
         // Both statements may be repeated: published is idempotent, a failure is fenced by its token.
+        for (const entry of batch) entry.repeated = true
         this.#waiting.unshift(...batch)
         failures += 1
         await delay(restMs(failures))
@@ -134,21 +141,26 @@ export class Settler {
     this.#flushing = null
   }
 
-  async #write(outcomes: readonly Outcome[]): Promise<void> {
+  async #write(batch: readonly Entry[]): Promise<void> {
+    const outcomes = batch.map(({ outcome }) => outcome)
     const published = outcomes.filter((outcome) => outcome.kind === 'published')
     const failed = outcomes.filter((outcome) => outcome.kind !== 'published')
     const ids = published.map(({ leased }) => leased.event.id)
     const news = ids.length > 0 ? await this.#store.settlePublished(ids) : new Set<string>()
     const records = failed.map((outcome) => toRecord(outcome, this.#options.deadLetterTopic))
-    const fenced = failed.length > 0 ? await this.#store.settleFailed(records) : new Set()
+    const current = failed.length > 0 ? await this.#store.settleFailed(records) : NONE
     this.#leases.drop(outcomes.map(({ leased }) => leased))
     if (records.some(({ copyId }) => copyId !== null)) this.#wakePoller()
-    for (const outcome of outcomes) {
-      const { event } = outcome.leased
-      if (outcome.kind === 'published' || fenced.has(event.id)) this.#tell(outcome)
-      if (outcome.kind === 'published' && !news.has(event.id)) {
-        this.#lifecycle.tell('event:duplicate', { event: refOf(event), path: outcome.path })
-      }
+    for (const { outcome, repeated } of batch) {
+      const { event, token } = outcome.leased
+      if (outcome.kind === 'published') {
+        this.#tell(outcome)
+        // Of a record that was repeated nobody knows whether the first try was what made it old.
+        const isNews = news.delete(event.id) || repeated
+        if (!isNews) {
+          this.#lifecycle.tell('event:duplicate', { event: refOf(event), path: outcome.path })
+        }
+      } else if (current.get(event.id) === token) this.#tell(outcome)
     }
   }
 

@@ -55,20 +55,19 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
   // older than its events' lease by the time it saves them (rule 2). The ORDER BY makes `seq` follow the
   // order of emit. The payload null comes out of the record as no value at all. `after` sees what this
   // statement's snapshot sees: committed earlier rows, not ours; one in other hands outranks them all.
-  // A snapshot that is older than the lock on the aggregate cannot tell, so the claim has to.
+  // A snapshot that is older than the lock on the aggregate, ours or the application's, cannot tell, so above
+  // read committed the claim has to.
   async function save(tx: Executor, events: readonly PreparedEvent[], lease: Lease) {
     if (rules.lockKeys) await lockAggregates(tx, events)
     const earlier = sql`p.aggregate_type = o.aggregate_type
       and p.aggregate_id = o.aggregate_id and p.seq < o.seq and p.status <> 'published'`
-    const blind = rules.lockKeys
-      ? sql`when current_setting('transaction_isolation') <> 'read committed' then 'infinity'`
-      : sql``
     const held = rules.deadLettersHold
       ? sql`when exists (select 1 from ${outbox} p where ${earlier} and p.status = 'dead_letter'
             and p.aggregate_type <> ${DEAD_LETTER_COPY}::text) then 'infinity'`
       : sql``
     const after = rules.inOrder
-      ? sql`(case when o.lease_token is null then null ${blind} ${held}
+      ? sql`(case when o.lease_token is null then null
+          when current_setting('transaction_isolation') <> 'read committed' then 'infinity' ${held}
           when exists (select 1 from ${outbox} p where ${earlier} and p.status = ${PENDING}
             and p.lease_token is distinct from o.lease_token) then 'infinity'
           else (select max(p.seq) from ${outbox} p
@@ -159,7 +158,7 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
             'dead-letter-topic', topic, 'dead-letter-error', last_error))::json,
           max_attempts, clock_timestamp(), occurred_at
         from failed where "copyId" is not null)`
-    const rows = await runHere<{ id: string }>(
+    const rows = await runHere<LeaseRef>(
       'record what failed',
       sql`
         with failed as (
@@ -171,11 +170,11 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
           from json_to_recordset(${JSON.stringify(failures)}::text::json) as e(id uuid, token uuid,
             status text, counts boolean, "delayMs" float8, error text, "copyId" uuid)
           where o.id = e.id and o.lease_token = e.token and o.status = ${PENDING}
-          returning o.*, e."copyId"
+          returning o.*, e.token, e."copyId"
         ) ${rules.deadLetterTopic === null ? sql`` : copies}
-        select id from failed`,
+        select id, token from failed`,
     )
-    return new Set(rows.map((row) => row.id))
+    return new Map(rows.map(({ id, token }) => [id, token]))
   }
 
   async function verify() {

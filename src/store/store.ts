@@ -149,8 +149,8 @@ export interface Store<TTx> {
    * published before.
    */
   settlePublished(ids: readonly string[]): Promise<Set<string>>
-  /** Fenced: recorded only where the lease still holds; answers those ids. */
-  settleFailed(failures: readonly FailureRecord[]): Promise<Set<string>>
+  /** Fenced: recorded only where the lease still holds; answers those ids, each with its token. */
+  settleFailed(failures: readonly FailureRecord[]): Promise<ReadonlyMap<string, string>>
   /** Deletes one batch of old rows. One instance at a time: the others get nothing. */
   purge(request: PurgeRequest): Promise<Purged>
   listDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetter[]>

@@ -1,5 +1,6 @@
 // Order per aggregate: events of one key leave in the order in which they were saved, on both paths.
 import { randomUUID } from 'node:crypto'
+import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
@@ -56,6 +57,46 @@ it('leaves an event to the fallback while an earlier one of its aggregate is not
   )
   expect(handled).toEqual([1, 2])
 })
+
+it.each(['read committed', 'repeatable read'] as const)(
+  'keeps the order of units that lock their aggregate by themselves, whatever a snapshot hides (%s)',
+  async (isolationLevel) => {
+    await fixture.sql`create table if not exists orders (id text primary key)`
+    await fixture.sql`insert into orders values ('one') on conflict do nothing`
+    const handled: unknown[] = []
+    const secondHadItsChance = defer()
+    const handlers = {
+      OrderCompleted: async ({ payload }: { payload: unknown }) => {
+        if (payload === 1) await secondHadItsChance.promise
+        handled.push(payload)
+      },
+    }
+    const options = { poller: true, pollInterval: '1h' } as const
+    const [a, b] = [fixture.handling(handlers, options), fixture.handling(handlers, options)]
+    await Promise.all([a.start(), b.start()])
+    const lock = raw`select id from orders where id = 'one' for update`
+    await b.withOutbox(
+      async (tx, emit) => {
+        // Above read committed the transaction sees no more than what was there by now.
+        await tx.execute(raw`select 1`)
+        await a.withOutbox(async (other, emitOther) => {
+          await other.execute(lock)
+          emitOther(event(1))
+        })
+        await tx.execute(lock)
+        emit(event(2))
+      },
+      { isolationLevel },
+    )
+    // Had the second been sent at once, it would have gone before this one.
+    const published = nextEvent(b.events, 'event:published')
+    await b.withOutbox(async (_, emit) => emit(newEvent({ payload: 'other' })))
+    await published
+    secondHadItsChance.resolve()
+    await waitUntil(() => handled.length === 3, { message: 'all were handled' })
+    expect(handled).toEqual(['other', 1, 2])
+  },
+)
 
 it('claims, per aggregate, only a run from its oldest unpublished event', async () => {
   const saver = fixture.handling({})

@@ -47,7 +47,7 @@ async function claimOne(leaseMs: number) {
 it('does not let a late failure overwrite published', async () => {
   const { id, token } = await saveOne()
   await fixture.store().settlePublished([id])
-  expect(await fixture.store().settleFailed([failure({ id, token })])).toEqual(new Set())
+  expect(await fixture.store().settleFailed([failure({ id, token })])).toEqual(new Map())
   expect(await fixture.rows()).toMatchObject([{ status: 'published', attempts: 0 }])
 })
 
@@ -56,9 +56,11 @@ it('does not let a holder whose lease was taken over record a failure', async ()
   const first = await claimOne(1)
   const second = await claimOne(60_000)
   expect(second.id).toBe(first.id)
-  expect(await fixture.store().settleFailed([failure(first)])).toEqual(new Set())
+  expect(await fixture.store().settleFailed([failure(first)])).toEqual(new Map())
   expect(await fixture.rows()).toMatchObject([{ attempts: 0, last_error: null, available: false }])
-  expect(await fixture.store().settleFailed([failure(second)])).toEqual(new Set([second.id]))
+  expect(await fixture.store().settleFailed([failure(second)])).toEqual(
+    new Map([[second.id, second.token]]),
+  )
   expect(await fixture.rows()).toMatchObject([{ attempts: 1, last_error: 'late' }])
 })
 
@@ -82,8 +84,10 @@ it('does not renew a lease that somebody else holds by now', async () => {
   await saveOne()
   const first = await claimOne(1)
   const second = await claimOne(60_000)
-  expect(await fixture.store().renew([first, second], 60_000)).toEqual(new Set([second.id]))
-  expect(await fixture.store().renew([first], 60_000)).toEqual(new Set())
+  expect(await fixture.store().renew([first, second], 60_000)).toEqual(
+    new Map([[second.id, second.token]]),
+  )
+  expect(await fixture.store().renew([first], 60_000)).toEqual(new Map())
 })
 
 it('keeps the time of the first ack when a second one comes', async () => {
@@ -98,7 +102,7 @@ it('keeps the time of the first ack when a second one comes', async () => {
 it('does not renew the lease of a row that is published', async () => {
   const ref = await saveOne()
   await fixture.store().settlePublished([ref.id])
-  expect(await fixture.store().renew([ref], 60_000)).toEqual(new Set())
+  expect(await fixture.store().renew([ref], 60_000)).toEqual(new Map())
   expect(await fixture.rows()).toMatchObject([{ available: true }])
 })
 
@@ -111,7 +115,9 @@ it('gives a row that was claimed but not tried back as it was', async () => {
   const before = await lastTry()
   expect(before).toMatchObject({ attempts: 1, last_error: 'late' })
   const untried = { ...failure(await claimOne(60_000)), counts: false, error: null }
-  expect(await fixture.store().settleFailed([untried])).toEqual(new Set([untried.id]))
+  expect(await fixture.store().settleFailed([untried])).toEqual(
+    new Map([[untried.id, untried.token]]),
+  )
   expect(await lastTry()).toEqual(before)
   expect(await fixture.rows()).toMatchObject([{ status: 'pending', available: true }])
 })

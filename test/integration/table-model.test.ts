@@ -101,9 +101,9 @@ class Pair {
       }
       case 'published': {
         const known = given.seqs.filter((seq) => this.#table[seq])
-        await this.#store.settlePublished(known.map((seq) => this.#ids[seq]!))
-        settlePublished(this.#table, known)
-        return { model: null, postgres: null }
+        const news = await this.#store.settlePublished(known.map((seq) => this.#ids[seq]!))
+        const published = settlePublished(this.#table, known).map((seq) => this.#ids[seq]!)
+        return { model: new Set(published), postgres: news }
       }
       case 'failed': {
         const { status } = given
@@ -112,13 +112,10 @@ class Pair {
           const asItWas = { counts: false, delayMs: 0, error: null, copyId: null }
           return { ...asItWas, ...this.#toRef(lease), status }
         })
-        await this.#store.settleFailed(failures)
-        settleFailed(
-          this.#table,
-          known.map((lease) => ({ ...lease, status })),
-          this.#rules,
-        )
-        return { model: null, postgres: null }
+        const recorded = await this.#store.settleFailed(failures)
+        const asked = known.map((lease) => ({ ...lease, status }))
+        const held = settleFailed(this.#table, asked, this.#rules).map(this.#toRef)
+        return { model: new Map(held.map((ref) => [ref.id, ref.token])), postgres: recorded }
       }
       case 'time passes':
         passTime(this.#table)

@@ -80,6 +80,28 @@ it('leaves the rest of an aggregate too once it has left one event of the unit o
   expect(left).toEqual([1, 2])
 })
 
+it('leaves an event behind one that never came through its lane', async () => {
+  const { fastPath, sent, left } = setUp()
+  fastPath.accept([saved(1, null)], lease)
+  fastPath.accept([saved(3, 2)], lease)
+  await fastPath.idle()
+  expect(sent).toEqual([[1]])
+  expect(left).toEqual([3])
+})
+
+it('lets nothing pass an event that it has left, be it saved earlier than what went out before', async () => {
+  const { fastPath, circuits, sent, left } = setUp()
+  fastPath.accept([saved(9, null)], lease)
+  await fastPath.idle()
+  circuits.failed('away', new Error('away'))
+  fastPath.accept([{ ...saved(8, null), topic: 'away' }], lease)
+  fastPath.accept([saved(10, 9)], lease)
+  await fastPath.idle()
+  circuits.stop()
+  expect(sent).toEqual([[9]])
+  expect(left).toEqual([8, 10])
+})
+
 it('sends at most 500 events at once, and the rest of a long lane after them', async () => {
   const { fastPath, sent } = setUp()
   fastPath.accept(
