@@ -113,7 +113,7 @@ export class Moves {
 
   #addMovesOfSend(s: number, send: Send, { processes }: World, add: AddMove): void {
     const steps = this.#steps
-    const { by, admitted, fate, late } = send
+    const { by, admitted, fate, late, dropped } = send
     const events = `[${admitted.map(({ seq }) => seq).join(' ')}]`
     for (const key of steps.keysOf(admitted).filter((one) => !fate[one])) {
       const what = `${events} to ${key}`
@@ -122,11 +122,17 @@ export class Moves {
       add(`${what} does not arrive`, (next) => steps.arrive(next, s, key, 'not written'), 1)
       const unheard = 'written, but not acknowledged'
       add(`${what} arrives, its ack does not`, (next) => steps.arrive(next, s, key, unheard), 1)
+      add(`${what} is given up, and under way`, (next) => steps.loseTrack(next, s, key), 1)
+      if (admitted.filter(({ seq }) => steps.keyOf(seq) === key).length > 1) {
+        const inPart = 'written in part'
+        add(`${what} arrives in part`, (next) => steps.arrive(next, s, key, inPart), 1)
+      }
     }
     if (by === null || processes[by]!.frozen) return
     const who = `process ${by}`
     if (steps.isOver(send)) add(`${who} hears of ${events}`, (next) => steps.answer(next, s))
     if (!late) add(`${who} waits for ${events} no longer`, (next) => steps.timeOut(next, s), 1)
+    else if (!dropped) add(`${who} lets go of ${events}`, (next) => steps.drop(next, s))
   }
 
   #addClaims(n: number, { table }: World, add: AddMove): void {

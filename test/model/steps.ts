@@ -82,11 +82,10 @@ export class Steps {
       ({ after, ...held }) => {
         const key = this.keyOf(held.seq)
         const coveredSeq = covered[key] ?? -1
-        const inOrder = mayFollow(after, coveredSeq) || !this.#keeps('order on the immediate path')
-        if (!inOrder) return false
-        waiting.push(held)
-        covered[key] = Math.max(coveredSeq, held.seq)
-        return true
+        const isTaken = mayFollow(after, coveredSeq) || !this.#keeps('order on the immediate path')
+        if (isTaken) waiting.push(held)
+        covered[key] = isTaken ? Math.max(coveredSeq, held.seq) : Math.min(coveredSeq, held.seq - 1)
+        return isTaken
       },
     )
     this.#giveBack(world, n, left, 'immediate')
@@ -135,7 +134,15 @@ export class Steps {
       if (row?.status === 'pending' && !isMine) this.#violate('no send on a stale lease')
     }
     const [admitted, turnedAway] = [taken.map(leaseOf), left.map(leaseOf)]
-    const send: Send = { by: n, path, admitted, turnedAway, fate: {}, late: false }
+    const send: Send = {
+      by: n,
+      path,
+      admitted,
+      turnedAway,
+      fate: {},
+      late: false,
+      dropped: false,
+    }
     if (admitted.length > 0) world.sends.push(send)
     else this.#endSend(world, n, send, [])
   }
@@ -144,13 +151,22 @@ export class Steps {
     const send = world.sends[s]!
     send.fate[key] = fate
     if (fate === 'written, but not acknowledged') world.excused = true
-    if (fate !== 'not written') {
-      for (const { seq } of send.admitted.filter((lease) => this.keyOf(lease.seq) === key)) {
-        if (seq !== this.#setting.poison) this.#write(world, seq)
-        else if (this.#setting.deadLettersHold) break
-      }
+    const ofKey = send.admitted.filter(({ seq }) => this.keyOf(seq) === key)
+    const written = { 'not written': 0, 'written in part': 1 }[fate as string] ?? ofKey.length
+    for (const { seq } of ofKey.slice(0, written)) {
+      if (seq !== this.#setting.poison) this.#write(world, seq)
+      else if (this.#setting.deadLettersHold) break
     }
     if (send.by === null && this.isOver(send)) world.sends.splice(s, 1)
+  }
+
+  /** The client gives up, and what it has sent arrives all the same, at any time from now on. */
+  loseTrack(world: World, s: number, key: string): void {
+    const send = world.sends[s]!
+    const admitted = send.admitted.filter(({ seq }) => this.keyOf(seq) === key).map(leaseOf)
+    send.fate[key] = 'not written'
+    world.excused = true
+    world.sends.push({ ...send, by: null, admitted, turnedAway: [], fate: {} })
   }
 
   #write({ table, arrived, units, excused }: World, seq: number): void {
@@ -182,7 +198,8 @@ export class Steps {
     const outcomes = admitted.map((lease): Outcome => {
       const key = this.keyOf(lease.seq)
       const kind = this.#outcomeOf(lease.seq, fate[key]!, heldKeys.has(key))
-      if (kind === 'dead' && this.#setting.deadLettersHold) heldKeys.add(key)
+      const isLast = fate[key] === 'written in part'
+      if (isLast || (kind === 'dead' && this.#setting.deadLettersHold)) heldKeys.add(key)
       return { ...lease, path, kind }
     })
     if (late) world.processes[by!]!.outcomes.push(...outcomes)
@@ -192,8 +209,8 @@ export class Steps {
   #outcomeOf(seq: number, fate: Fate, isHeld: boolean): Kind {
     const fail = (kind: 'transient' | 'permanent' | 'held') =>
       classifyFailure(NEW_EVENT, { ok: false, kind, error: FAILED }, NO_BACKOFF).kind
-    if (fate !== 'written') return fail('transient')
     if (isHeld) return fail('held')
+    if (fate !== 'written' && fate !== 'written in part') return fail('transient')
     return seq === this.#setting.poison ? fail('permanent') : 'published'
   }
 
@@ -208,6 +225,12 @@ export class Steps {
     }
     this.#giveBack(world, by!, turnedAway, path)
     if (path === 'immediate') this.#abandon(world, by!, [...admitted, ...turnedAway])
+  }
+
+  /** The client should have settled by now: nobody keeps the leases up any longer. */
+  drop(world: World, s: number): void {
+    world.excused = true
+    world.sends[s]!.dropped = true
   }
 
   #endSend(world: World, n: number, { path, turnedAway }: Send, outcomes: Outcome[]): void {

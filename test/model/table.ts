@@ -84,19 +84,22 @@ export function renew<Lease extends { readonly seq: number; readonly token: numb
   return held
 }
 
-export function settlePublished(table: Table, seqs: readonly number[]): void {
-  for (const seq of seqs) Object.assign(table[seq]!, { status: 'published', token: null })
+/** Answers those that were not published before. */
+export function settlePublished(table: Table, seqs: readonly number[]): number[] {
+  const news = seqs.filter((seq) => table[seq]!.status !== 'published')
+  for (const seq of news) Object.assign(table[seq]!, { status: 'published', token: null })
+  return news
 }
 
+/** Answers those that were recorded. */
 export function settleFailed(
   table: Table,
   failures: readonly Failure[],
   { fencesFailures }: Pick<TableRules, 'fencesFailures'>,
-): void {
-  for (const { seq, token, status } of failures) {
-    if (fencesFailures && !isHeldBy(table[seq], token)) continue
-    Object.assign(table[seq]!, { status, token: null, left: 0 })
-  }
+): Failure[] {
+  const held = failures.filter(({ seq, token }) => isHeldBy(table[seq], token) || !fencesFailures)
+  for (const { seq, status } of held) Object.assign(table[seq]!, { status, token: null, left: 0 })
+  return held
 }
 
 export function passTime(table: Table): void {

@@ -26,7 +26,12 @@ export interface Outcome extends Lease {
 }
 
 /** What became of the events of one aggregate in a send. */
-export type Fate = 'written' | 'written, but not acknowledged' | 'not written'
+export type Fate =
+  | 'written'
+  | 'written, but not acknowledged'
+  | 'not written'
+  /** The first of them, and no more. */
+  | 'written in part'
 
 export interface Send {
   /** null when that process has died: what it sent may still arrive. */
@@ -37,6 +42,8 @@ export interface Send {
   readonly fate: Record<string, Fate>
   /** Whether publishTimeout has passed. */
   late: boolean
+  /** Whether its leases are not renewed any more: the client should have given up long ago. */
+  dropped: boolean
 }
 
 export interface Process {
@@ -143,7 +150,7 @@ export function newProcess(token: number): Process {
 /** What a process keeps the leases of. */
 export function heldBy(world: World, n: number): { unsent: Held[]; others: Lease[] } {
   const { waiting, outcomes } = world.processes[n]!
-  const sends = world.sends.filter(({ by }) => by === n)
+  const sends = world.sends.filter(({ by, dropped }) => by === n && !dropped)
   const sent = sends.flatMap(({ admitted, turnedAway }) => [...admitted, ...turnedAway])
   return { unsent: waiting, others: [...outcomes, ...sent] }
 }
