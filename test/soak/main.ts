@@ -78,12 +78,13 @@ async function soak(args: SoakArguments): Promise<Summary> {
 
   say('no more units of work; waiting until nothing is pending')
   const last = await service.restAndLook()
+  const tally = await service.measure()
   await drain(server.url)
   const endedByItself = await service.end()
   say('reading the topics to their end')
   const arrivals = await Promise.all(readers.map((reader) => reader()))
   const delivery = judge(await readJournal(server.url), arrivals.flat())
-  const evidence = { phases, samples, first, last, endedByItself, delivery, rowBytes }
+  const evidence = { phases, samples, first, last, tally, endedByItself, delivery, rowBytes }
   const summary = summarize(args, evidence, judgeSoak(evidence))
   for (const line of explain(summary)) console.error(line)
   return summary

@@ -8,14 +8,7 @@ import type { Evidence, SoakVerdict } from './verdict.ts'
 export function summarize(args: SoakArguments, evidence: Evidence, verdict: SoakVerdict) {
   const { samples, delivery, first, last } = evidence
   const measured = afterWarmUp(samples)
-  const {
-    committed: units,
-    rolledBack,
-    failed,
-    missed,
-    warnings,
-    errors,
-  } = measured.at(-1)!.service
+  const { committed: units, rolledBack, failed, missed, warnings, errors } = evidence.tally
   return {
     ...args,
     ...delivery,
@@ -51,8 +44,8 @@ export function explain(summary: Summary): string[] {
   const { tableMb, indexMb, statements, units } = summary
   return [
     `events: ${summary.committed} committed, ${summary.delivered} delivered, ${summary.lost} lost, ${summary.duplicates} doubled`,
-    `units of work: ${units.committed} committed, ${units.rolledBack} rolled back on purpose, ${units.failed} failed, ${units.missed} not begun because too many others were under way`,
-    `memory after the warm-up, by a straight line, in MB a minute: heap after a collection ${summary.heapMbPerMinute}, buffers ${summary.externalMbPerMinute} (both judged), resident ${summary.rssMbPerMinute} (told)`,
+    `units of work: ${units.committed} committed, ${units.rolledBack} rolled back on purpose, ${units.failed} failed, ${units.missed} not begun because too many others were under way; ${summary.errors} background steps failed`,
+    `memory after the warm-up, by a straight line, in MB a minute: heap after a collection ${summary.heapMbPerMinute}, buffers ${summary.externalMbPerMinute}, resident ${summary.rssMbPerMinute}`,
     'handles and listeners: the median of several looks while the service rests, after the warm-up (first) and at the end (last)',
     `table in MB: at most ${tableMb.steady} with autovacuum every ${NAPTIME_SECONDS} s (limit ${tableMb.steadyLimit}), at most ${tableMb.heldMax} with an old transaction held (limit ${tableMb.heldLimit}), ${tableMb.end} at the end`,
     `all indexes in MB: at most ${indexMb.steady} (limit ${indexMb.steadyLimit}), at most ${indexMb.heldMax} held (limit ${indexMb.heldLimit}), ${indexMb.end} at the end`,

@@ -32,7 +32,7 @@ export interface Look {
   readonly listeners: Counts
 }
 
-export interface Measurement extends Memory {
+export interface Tally {
   readonly committed: number
   readonly rolledBack: number
   readonly failed: number
@@ -42,6 +42,9 @@ export interface Measurement extends Memory {
   readonly warnings: number
   /** Background steps that failed. */
   readonly errors: number
+}
+
+export interface Measurement extends Memory, Tally {
   /** What outbox.health() complained about. */
   readonly flags: readonly string[]
 }

@@ -4,8 +4,8 @@ import type { Verdict as Delivery } from '../torture/oracle.ts'
 import { judgeClaims, judgeSize, SHORTEST_PHASE_SECONDS, type SizeVerdict } from './bounds.ts'
 import type { Phase } from './phases.ts'
 import type { Counts } from './resources.ts'
-import { afterWarmUp, mbPerMinute, type Sample } from './samples.ts'
-import type { Look } from './service.ts'
+import { mbPerMinute, type Sample } from './samples.ts'
+import type { Look, Tally } from './service.ts'
 import { STEPS } from './table-watch.ts'
 
 export interface Evidence {
@@ -13,6 +13,8 @@ export interface Evidence {
   readonly samples: readonly Sample[]
   readonly first: Look
   readonly last: Look
+  /** Of the whole run, counted when everything that was begun was over. */
+  readonly tally: Tally
   readonly endedByItself: boolean
   readonly delivery: Delivery
   readonly rowBytes: number
@@ -28,6 +30,9 @@ export interface SoakVerdict {
 
 const MOST_MB_PER_MINUTE = 1
 
+/** Of the units that were due; with more of them missing the load was not the one that was asked for. */
+const MOST_MISSED = 0.01
+
 /** Over less than this a heap that breathes has any slope. */
 const SHORTEST_FIT_SECONDS = 180
 
@@ -42,6 +47,7 @@ export function judgeSoak(evidence: Evidence): SoakVerdict {
   const index = judgeSize(samples, 'indexBytes', evidence.rowBytes)
   const failures = [
     ...judgeDelivery(evidence.delivery),
+    ...judgeLoad(evidence.tally),
     ...judgeHoldings(evidence),
     ...STEPS.filter((step) => !samples.at(-1)!.statements[step]).map(
       (step) => `statements: ${step} was not found among those that Postgres counted`,
@@ -51,7 +57,7 @@ export function judgeSoak(evidence: Evidence): SoakVerdict {
 
   const [, steady] = phases
   if (steady!.seconds * 3 >= SHORTEST_FIT_SECONDS) {
-    for (const name of ['heap', 'external'] as const) {
+    for (const name of ['heap', 'external', 'rss'] as const) {
       if (memory[name] < MOST_MB_PER_MINUTE) continue
       failures.push(`${name}: grew by ${memory[name].toFixed(2)} MB a minute after the warm-up`)
     }
@@ -69,12 +75,24 @@ function judgeDelivery(delivery: Delivery): string[] {
   return failures.map((name) => `${name}: ${delivery[name]} events`)
 }
 
-function judgeHoldings({ samples, first, last, endedByItself }: Evidence): string[] {
-  const { warnings } = afterWarmUp(samples).at(-1)!.service
+/** Without this a service that did next to nothing would pass as steady. */
+function judgeLoad(tally: Tally): string[] {
+  const { committed, rolledBack, failed, missed, errors, warnings } = tally
+  const due = committed + rolledBack + failed + missed
+  const failures: string[] = []
+  if (failed > 0) failures.push(`failed: ${failed} of ${due} units of work`)
+  if (missed > due * MOST_MISSED) {
+    failures.push(`missed: ${missed} of ${due} units of work, more than ${MOST_MISSED * 100} %`)
+  }
+  if (errors > 0) failures.push(`errors: ${errors} background steps failed`)
+  if (warnings > 0) failures.push(`warnings: ${warnings} of the process`)
+  return failures
+}
+
+function judgeHoldings({ first, last, endedByItself }: Evidence): string[] {
   return [
     ...moreOf('handles', first.handles, last.handles),
     ...moreOf('listeners', first.listeners, last.listeners),
-    ...(warnings > 0 ? [`warnings: ${warnings} of the process`] : []),
     ...(endedByItself ? [] : ['handles: something kept the process alive after stop()']),
   ]
 }

@@ -7,6 +7,7 @@ import { type Evidence, judgeSoak } from '../../soak/verdict.ts'
 const ROW_BYTES = 500
 const ROWS_PER_SECOND = 100
 const LOOK = { handles: { TCPSocketWrap: 11, Timeout: 16 }, listeners: { process: 12 } }
+const TALLY = { committed: 29_000, rolledBack: 900, failed: 0, missed: 0, warnings: 0, errors: 0 }
 const DELIVERY = {
   committed: 60_000,
   delivered: 60_000,
@@ -20,8 +21,8 @@ const DELIVERY = {
 type Shape = {
   heapMb?: (seconds: number) => number
   externalMb?: (seconds: number) => number
+  rssMb?: (seconds: number) => number
   tableMb?: (seconds: number) => number
-  warnings?: number
   claimPages?: (seconds: number) => number
 }
 
@@ -38,12 +39,13 @@ function evidenceOf(seconds: number, shape: Shape = {}, changes: Partial<Evidenc
     })
   })
   const look = { first: LOOK, last: LOOK, endedByItself: true }
-  return { phases, samples, ...look, delivery: DELIVERY, rowBytes: ROW_BYTES, ...changes }
+  const counts = { tally: TALLY, delivery: DELIVERY }
+  return { phases, samples, ...look, ...counts, rowBytes: ROW_BYTES, ...changes }
 }
 
 function sampleAt(atSeconds: number, phase: Sample['phase'], shape: Shape): Sample {
-  const { heapMb = () => 20, externalMb = () => 5, tableMb = () => 4 } = shape
-  const { warnings = 0, claimPages = () => 20 } = shape
+  const { heapMb = () => 20, externalMb = () => 5, rssMb = () => 120 } = shape
+  const { tableMb = () => 4, claimPages = () => 20 } = shape
   // Totals: one call a second.
   const total = { calls: atSeconds, ms: atSeconds, pages: atSeconds * claimPages(atSeconds) }
   return {
@@ -52,13 +54,8 @@ function sampleAt(atSeconds: number, phase: Sample['phase'], shape: Shape): Samp
     service: {
       heapBytes: heapMb(atSeconds) * MB,
       externalBytes: externalMb(atSeconds) * MB,
-      rssBytes: 120 * MB,
-      committed: 1,
-      rolledBack: 0,
-      failed: 0,
-      missed: 0,
-      warnings,
-      errors: 0,
+      rssBytes: rssMb(atSeconds) * MB,
+      ...TALLY,
       flags: [],
     },
     table: {
@@ -88,13 +85,15 @@ it('forgives a heap that grows while it warms up', () => {
 it.each([
   ['heapMb', /^heap: grew by 1\.20 MB a minute/],
   ['externalMb', /^external: grew by 1\.20 MB a minute/],
+  ['rssMb', /^rss: grew by 1\.20 MB a minute/],
 ] as const)('fails a service whose %s grows by more than 1 MB a minute', (name, text) => {
   const failures = failuresOf(evidenceOf(600, { [name]: (at: number) => 20 + at * 0.02 }))
   expect(failures).toEqual([expect.stringMatching(text)])
 })
 
 it('says of a short run that it cannot judge slopes and sizes', () => {
-  const leaking = { heapMb: (at: number) => at, tableMb: (at: number) => at * 10 }
+  const grow = (at: number) => at * 10
+  const leaking = { heapMb: grow, rssMb: grow, tableMb: grow }
   const { failures, notJudged } = judgeSoak(evidenceOf(30, leaking))
   expect(failures).toEqual([])
   expect(notJudged).toEqual([expect.stringMatching(/^memory/), expect.stringMatching(/^sizes/)])
@@ -117,8 +116,33 @@ it('forgives a connection that is gone at the end', () => {
   expect(failuresOf(evidenceOf(600, {}, { last }))).toEqual([])
 })
 
-it('fails a process that warns', () => {
-  expect(failuresOf(evidenceOf(600, { warnings: 1 }))).toEqual(['warnings: 1 of the process'])
+it.each([
+  [{ failed: 1 }, 'failed: 1 of 29901 units of work'],
+  [{ errors: 2 }, 'errors: 2 background steps failed'],
+  [{ warnings: 1 }, 'warnings: 1 of the process'],
+])('fails a service with %j, however short the run', (changes, text) => {
+  const tally = { ...TALLY, ...changes }
+  for (const seconds of [30, 600]) {
+    expect(failuresOf(evidenceOf(seconds, {}, { tally }))).toEqual([text])
+  }
+})
+
+it('forgives one unit in a hundred that was not begun, and no more, however short the run', () => {
+  const missing = (missed: number) => ({ tally: { ...TALLY, committed: 29_100 - missed, missed } })
+  for (const seconds of [30, 600]) {
+    expect(failuresOf(evidenceOf(seconds, {}, missing(300)))).toEqual([])
+    expect(failuresOf(evidenceOf(seconds, {}, missing(301)))).toEqual([
+      'missed: 301 of 30000 units of work, more than 1 %',
+    ])
+  }
+})
+
+it('fails a run in which most units fail, though what was committed arrived', () => {
+  const tally = { ...TALLY, committed: 1, failed: 29_000 }
+  const delivery = { ...DELIVERY, committed: 1, delivered: 1 }
+  expect(failuresOf(evidenceOf(600, {}, { tally, delivery }))).toEqual([
+    'failed: 29000 of 29901 units of work',
+  ])
 })
 
 it('fails a run in which nothing happened', () => {
