@@ -68,6 +68,18 @@ export function chooseCells({ short, postgres, kafka, pgbouncer }: MatrixArgumen
   ]
 }
 
+/** The servers are the cell's own, whatever the caller's environment names, and Kafka is never left out. */
+export function environmentOf(cell: Cell, inherited: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { DATABASE_URL: _, KAFKA_BROKERS: __, ...rest } = inherited
+  return {
+    ...rest,
+    POSTGRES_VERSION: cell.postgres,
+    KAFKA_VERSION: cell.kafka,
+    KAFKA_REQUIRED: 'true',
+    PGBOUNCER: String(cell.pgbouncer),
+  }
+}
+
 function oldest(releases: ReadonlyMap<string, unknown>): string {
   return [...releases.keys()][0]!
 }

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { createOwnedFolder } from '../support/owned-folder.ts'
 import { explainMissingPgBouncer } from '../support/pgbouncer.ts'
 import { type MatrixArguments, parseMatrixArguments, USAGE } from './arguments.ts'
-import { type Cell, chooseCells } from './cells.ts'
+import { type Cell, chooseCells, environmentOf } from './cells.ts'
 
 type Verdict = 'green' | 'RED' | 'skipped'
 
@@ -41,16 +41,9 @@ async function runCell(cell: Cell): Promise<Result> {
   try {
     const report = join(folder.path, 'report.json')
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-    // The servers are the cell's own, whatever the caller's environment names.
-    const { DATABASE_URL: _, KAFKA_BROKERS: __, ...inherited } = process.env
     const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...cell.files], {
       stdio: ['ignore', 'inherit', 'inherit'],
-      env: {
-        ...inherited,
-        POSTGRES_VERSION: cell.postgres,
-        KAFKA_VERSION: cell.kafka,
-        PGBOUNCER: String(cell.pgbouncer),
-      },
+      env: environmentOf(cell, process.env),
     })
     running = child
     const [code] = (await once(child, 'exit')) as [number | null]

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { parseMatrixArguments } from '../../matrix/arguments.ts'
-import { chooseCells } from '../../matrix/cells.ts'
+import { chooseCells, environmentOf } from '../../matrix/cells.ts'
 
 const choose = (...args: string[]) => chooseCells(parseMatrixArguments(args))
 const names = (...args: string[]) => choose(...args).map(({ name }) => name)
@@ -41,6 +41,18 @@ it.each([
   [['--pgbouncer', '--postgres', '14'], 'Postgres 14 behind PgBouncer, Kafka 4.3'],
 ])('runs the one cell that %j names, on all files', (args, name) => {
   expect(choose(...args)).toMatchObject([{ name, files: ['test/integration', 'test/guarantees'] }])
+})
+
+it('runs a cell on servers of its own, and demands the Kafka of its name', () => {
+  const [cell] = choose('--pgbouncer', '--kafka', '3.9')
+  const named = { DATABASE_URL: 'postgres://elsewhere', KAFKA_BROKERS: 'elsewhere:9092' }
+  expect(environmentOf(cell!, { ...named, HOME: '/home/me' })).toEqual({
+    HOME: '/home/me',
+    POSTGRES_VERSION: '18',
+    KAFKA_VERSION: '3.9',
+    KAFKA_REQUIRED: 'true',
+    PGBOUNCER: 'true',
+  })
 })
 
 it.each([
