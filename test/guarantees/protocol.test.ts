@@ -7,8 +7,8 @@ import { describeSetting, settingsWith } from '../model/settings.ts'
 import { type Property, type Rule, RULES } from '../model/world.ts'
 
 const TIMEOUT = { timeout: 300_000 }
-const [apart] = settingsWith(1)
-const twoFaults = { ...apart!, units: [['x'], ['x']], faults: 2 }
+const [well] = settingsWith(2)
+const twoFaults = { ...well!, units: [['x'], ['x']] }
 
 describe('nothing is lost, invented, overtaken, undone, sent without a lease, or doubled without an excuse', () => {
   const settings = [...settingsWith(0), ...settingsWith(1), twoFaults]
