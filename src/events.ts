@@ -2,20 +2,16 @@
 // prepareEvent() is the gate. What passes it can be stored and sent as it is; what does not is
 // refused inside the transaction, so nothing is half saved.
 import { v7 as uuidv7 } from 'uuid'
+import { show } from './duration.ts'
 import { EventRefusedError } from './errors.ts'
 import { encodePayload, isStorable } from './payload.ts'
 
-/** A domain event as the application emits it. */
-export interface NewEvent {
-  /** What happened, in the past tense: `OrderCompleted`. At most 255 bytes. */
-  type: string
-  /** The kind of thing it happened to: `order`. At most 255 bytes. */
-  aggregateType: string
-  /** Which one. It becomes the message key: one aggregate, one partition, in order. At most 512 bytes. */
-  aggregateId: string | number | bigint
-  /** Anything JSON can say exactly; see docs/guides/payloads.md for what is refused. */
-  payload: unknown
-  /** Where it goes. @default what the option `topic` says, else the aggregate type */
+/** Numbers have to be whole and exact; they are written as text. */
+export type AggregateId = string | number | bigint
+
+/** What an event may say besides what happened to what. */
+export interface EventDetails {
+  /** Where it goes. @default what its declaration or the option `topic` says, else the aggregate type */
   topic?: string
   /** Ties the events of one request together; travels as the header `correlation-id`. */
   correlationId?: string
@@ -25,8 +21,20 @@ export interface NewEvent {
   headers?: Readonly<Record<string, string>>
   /** When it happened, if not now. @default the database's clock at the moment of saving */
   occurredAt?: Date
-  /** How often a failing event is tried. @default the options `maxAttemptsByType`, `maxAttempts` */
+  /** How often a failing event is tried. @default its declaration, `maxAttemptsByType`, `maxAttempts` */
   maxAttempts?: number
+}
+
+/** A domain event as the application emits it, without a catalog. */
+export interface NewEvent extends EventDetails {
+  /** What happened, in the past tense: `OrderCompleted`. At most 255 bytes. */
+  type: string
+  /** The kind of thing it happened to: `order`. At most 255 bytes. */
+  aggregateType: string
+  /** Which one. It becomes the message key: one aggregate, one partition, in order. At most 512 bytes. */
+  aggregateId: AggregateId
+  /** Anything JSON can say exactly; see docs/guides/payloads.md for what is refused. */
+  payload: unknown
 }
 
 /** What identifies an event in logs and lifecycle events. Never holds the payload. */
@@ -82,6 +90,7 @@ const RESERVED_HEADERS = new Set([
   'event-id',
   'event-type',
   'event-seq',
+  'event-version',
   'aggregate-type',
   'aggregate-id',
   'occurred-at',
@@ -89,10 +98,9 @@ const RESERVED_HEADERS = new Set([
   'traceparent',
 ])
 
-export function prepareEvent(event: NewEvent, rules: EventRules): PreparedEvent {
-  if (typeof event !== 'object' || event === null) {
-    throw refuse(`emit() takes an event object or an array of them, got ${typeof event}`)
-  }
+/** `version` is the one that a catalog declares for the type. */
+export function prepareEvent(event: NewEvent, rules: EventRules, version?: string): PreparedEvent {
+  requireObject(event)
   const type = requireText('type', event.type, 255)
   for (const key of Object.keys(event)) {
     if (!FIELDS.has(key))
@@ -100,7 +108,7 @@ export function prepareEvent(event: NewEvent, rules: EventRules): PreparedEvent 
   }
   const topic = event.topic ?? topicFromRules(event, rules)
   const payload = encodePayload(type, event.payload)
-  const headers = collectHeaders(type, event)
+  const headers = collectHeaders(type, event, version)
   const bytes = Buffer.byteLength(payload) + Buffer.byteLength(JSON.stringify(headers))
   if (bytes > rules.maxPayloadBytes) {
     throw new EventRefusedError(
@@ -157,7 +165,9 @@ function topicFromRules(event: NewEvent, { topic }: EventRules): string {
 function attemptsFor(type: string, event: NewEvent, rules: EventRules): number {
   const attempts = event.maxAttempts ?? rules.maxAttemptsByType[type] ?? rules.maxAttempts
   if (Number.isInteger(attempts) && attempts >= 1 && attempts <= 1_000_000) return attempts
-  throw refuse(`${type}: maxAttempts must be a whole number from 1 to 1000000, got ${attempts}`)
+  throw refuse(
+    `${type}: maxAttempts must be a whole number from 1 to 1000000, got ${show(attempts)}`,
+  )
 }
 
 function keyText(type: string, id: unknown): unknown {
@@ -167,7 +177,7 @@ function keyText(type: string, id: unknown): unknown {
   throw refuse(`${type}: aggregateId must be a string or a whole number that is exact, got ${id}`)
 }
 
-function requireText(field: string, value: unknown, maxBytes: number): string {
+export function requireText(field: string, value: unknown, maxBytes: number): string {
   if (typeof value !== 'string' || value === '') {
     const got = value === '' ? "''" : value === null ? 'null' : typeof value
     throw refuse(`${field} must be a non-empty string, got ${got}`)
@@ -190,7 +200,11 @@ function optionalDate(value: Date | undefined): Date | null {
   throw refuse('occurredAt must be a valid Date')
 }
 
-function collectHeaders(type: string, event: NewEvent): Record<string, string> {
+function collectHeaders(
+  type: string,
+  event: NewEvent,
+  version: string | undefined,
+): Record<string, string> {
   const headers = Object.entries(event.headers ?? {}).map(([name, value]) => {
     if (RESERVED_HEADERS.has(name.toLowerCase())) {
       throw refuse(
@@ -211,6 +225,9 @@ function collectHeaders(type: string, event: NewEvent): Record<string, string> {
   if (traceparent !== undefined) {
     headers.push(['traceparent', requireHeaderValue('traceparent', traceparent)])
   }
+  if (version !== undefined) {
+    headers.push(['event-version', requireHeaderValue('event-version', version)])
+  }
   return Object.fromEntries(headers) as Record<string, string>
 }
 
@@ -219,6 +236,12 @@ function requireHeaderValue(name: string, value: unknown): string {
   throw refuse(`the header '${name}' must be a string without U+0000 or lone surrogates`)
 }
 
-function refuse(message: string): EventRefusedError {
-  return new EventRefusedError('EVENT_INVALID', message)
+export function requireObject(event: unknown): object {
+  if (typeof event === 'object' && event !== null) return event
+  const remedy = typeof event === 'string' ? '; emit(name, payload) needs the option events' : ''
+  throw refuse(`emit() takes an event object or an array of them, got ${typeof event}${remedy}`)
+}
+
+export function refuse(message: string, options?: { cause: unknown }): EventRefusedError {
+  return new EventRefusedError('EVENT_INVALID', message, options)
 }

@@ -4,9 +4,21 @@ export { DEFAULTS, type OutboxOptions } from './options.ts'
 export type { Duration } from './duration.ts'
 export type { Schedule } from './schedule.ts'
 export type { Logger } from './logger.ts'
-export type { EventRef, NewEvent, OutboxEvent } from './events.ts'
+export type { EventDetails, EventRef, NewEvent, OutboxEvent } from './events.ts'
+export {
+  defineEvents,
+  event,
+  type EmittedPayload,
+  type EventCatalog,
+  type EventDeclaration,
+  type EventName,
+  type PlainEvent,
+  type ReceivedPayload,
+  type SchemaEvent,
+} from './catalog.ts'
+export type { StandardSchema } from './standard-schema.ts'
 export type { DrizzleDatabase, TransactionOf } from './store/database.ts'
-export type { Emit } from './open-unit.ts'
+export type { CatalogEmit, CatalogEvent, Emit, EmitOf } from './emit.ts'
 export type { UnitOfWorkOptions } from './unit-of-work.ts'
 export type { DeadLetterListing, DeadLetters, DeadLetterSelection } from './dead-letters.ts'
 export type { HealthFlag, HealthLimits, OutboxHealth, OutboxStats } from './health.ts'

@@ -2,17 +2,11 @@
 // hook for either, so the transaction that the callback gets is a proxy that notices both.
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import type { Backlog } from './backlog.ts'
+import { type Emit, type EmitArguments, prepareEmitted } from './emit.ts'
 import { OutboxError } from './errors.ts'
-import { type NewEvent, type PreparedEvent, prepareEvent } from './events.ts'
+import type { PreparedEvent } from './events.ts'
 import type { ResolvedOptions } from './options.ts'
 import type { Executor as AnyExecutor } from './store/database.ts'
-
-/** Emits one event, or many, into the unit of work; answers the ids. */
-export interface Emit {
-  // The compiler explains a mistake by the last of these, and most calls are meant to be that one.
-  (events: readonly NewEvent[]): string[]
-  (event: NewEvent): string
-}
 
 /** A Drizzle transaction: it runs statements and nests. */
 export interface Executor extends AnyExecutor {
@@ -58,15 +52,14 @@ export class OpenUnit {
     return this.#current.run(this.#root, async () => work(this.#root.tx))
   }
 
-  readonly emit: Emit = ((input: NewEvent | readonly NewEvent[]) => {
+  readonly emit: Emit = ((...given: EmitArguments) => {
     const here = this.#current.getStore()
     const scope = here?.unit === this ? here : this.#root
     if (this.#sealed || scope.state !== 'open') throw overError('emit() was called')
-    const events = Array.isArray(input) ? (input as NewEvent[]) : [input as NewEvent]
-    const prepared = this.#prepare(events, scope)
+    const prepared = this.#prepare(given, scope)
     for (const event of prepared) this.#emitted.push({ scope, event })
     const ids = prepared.map(({ id }) => id)
-    return Array.isArray(input) ? ids : ids[0]!
+    return Array.isArray(given[0]) ? ids : ids[0]!
   }) as Emit
 
   get isOver(): boolean {
@@ -94,10 +87,10 @@ export class OpenUnit {
     return this.#emitted.filter(({ scope }) => isKept(scope))
   }
 
-  #prepare(events: readonly NewEvent[], scope: Scope): PreparedEvent[] {
+  #prepare(given: EmitArguments, scope: Scope): PreparedEvent[] {
     try {
-      const prepared = events.map((event) => prepareEvent(event, this.#options))
-      this.#backlog.check(() => this.#kept().length + events.length)
+      const prepared = prepareEmitted(given, this.#options)
+      this.#backlog.check(() => this.#kept().length + prepared.length)
       return prepared
     } catch (refusal) {
       this.#emitted.push({ scope, refusal })

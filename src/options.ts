@@ -2,9 +2,11 @@
 // Everything behind it works on ResolvedOptions, where durations are milliseconds and nothing is missing.
 // Longer than other files: each option is explained here, and nowhere else in the code.
 import { hostname } from 'node:os'
+import { defineEvents, type EventCatalog } from './catalog.ts'
 import { type Duration, formatDuration, show } from './duration.ts'
+import type { EmitRules } from './emit.ts'
 import { OutboxOptionsError } from './errors.ts'
-import type { EventRules, NewEvent } from './events.ts'
+import type { NewEvent } from './events.ts'
 import { guardLogger, type Logger, silentLogger } from './logger.ts'
 import type { Publisher } from './publishers/publisher.ts'
 import { type ResolvedSchedule, requireSchedule, type Schedule } from './schedule.ts'
@@ -23,11 +25,19 @@ import {
   requireOneOf,
 } from './validate.ts'
 
-export interface OutboxOptions<TDb extends DrizzleDatabase = DrizzleDatabase> {
+export interface OutboxOptions<
+  TDb extends DrizzleDatabase = DrizzleDatabase,
+  TEvents extends EventCatalog | undefined = undefined,
+> {
   /** Any Drizzle Postgres database. The outbox never closes it. */
   db: TDb
   /** Where events go: `kafkaPublisher()`, `handlersPublisher()`, or your own. */
   publisher: Publisher
+  /**
+   * The catalog of events, from defineEvents(): emit() takes these and no others, each with its own type of
+   * payload. @default emit() takes events of any name
+   */
+  events?: TEvents
   /**
    * How long the immediate path owns a new event before the fallback may take it, and how soon the
    * events of a dead process come back. Shorter rescues sooner; too short and a stalled event loop
@@ -58,7 +68,7 @@ export interface OutboxOptions<TDb extends DrizzleDatabase = DrizzleDatabase> {
   maxBacklog?: number
   /** How often an event that is rejected is tried before it becomes a dead letter. @default 10 */
   maxAttempts?: number
-  /** The same per event type: `{ InvoiceSent: 3 }`. */
+  /** The same per event type: `{ InvoiceSent: 3 }`. What the catalog says of a type comes before. */
   maxAttemptsByType?: Readonly<Record<string, number>>
   /** The wait after the first failed attempt; it doubles from there, plus a jitter of up to itself. @default '30s' */
   backoffBase?: Duration
@@ -118,7 +128,7 @@ export interface OutboxOptions<TDb extends DrizzleDatabase = DrizzleDatabase> {
   logger?: Logger
 }
 
-export interface ResolvedOptions extends EventRules, StoreRules {
+export interface ResolvedOptions extends EmitRules, StoreRules {
   readonly thresholdMs: number
   readonly pollIntervalMs: number
   readonly batchSize: number
@@ -170,6 +180,7 @@ const KNOWN = [
   ...Object.keys(DEFAULTS),
   'db',
   'publisher',
+  'events',
   'topic',
   'maxBacklog',
   'deadLetterTopic',
@@ -181,7 +192,9 @@ const KNOWN = [
 /** What takes longer than a lease, and longer than this, has no one left who needs the answer. */
 const SHORTEST_STATEMENT_TIMEOUT_MS = 5_000
 
-export function resolveOptions(given: OutboxOptions): ResolvedOptions {
+export function resolveOptions(
+  given: OutboxOptions<DrizzleDatabase, EventCatalog | undefined>,
+): ResolvedOptions {
   rejectUnknown('createOutbox()', given, KNOWN)
   requireMethods(
     'db',
@@ -211,6 +224,7 @@ export function resolveOptions(given: OutboxOptions): ResolvedOptions {
     backoffMaxMs: requireDuration('backoffMax', options.backoffMax, 0),
     maxPayloadBytes: requireCount('maxPayloadBytes', options.maxPayloadBytes, 2 ** 28),
     topic: requireTopic(options.topic),
+    catalog: optional(options.events, defineEvents),
     inOrder: requireOneOf('ordering', options.ordering, ['key', 'none']) === 'key',
     deadLettersHold:
       requireOneOf('onDeadLetter', options.onDeadLetter, ['continue', 'hold']) === 'hold',

@@ -4,10 +4,12 @@
 import { AsyncResource } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
 import { Backlog } from './backlog.ts'
+import type { EventCatalog } from './catalog.ts'
 import { Circuits } from './circuit.ts'
 import { Cleaner } from './cleaner.ts'
 import { DeadLetters } from './dead-letters.ts'
 import { Delivery } from './delivery.ts'
+import type { EmitOf } from './emit.ts'
 import { toError } from './errors.ts'
 import { refOf } from './events.ts'
 import { type BirthLease, FastPath } from './fast-path.ts'
@@ -15,7 +17,6 @@ import { Health, type HealthLimits, type OutboxHealth, type OutboxStats } from '
 import { Leases } from './leases.ts'
 import { Lifecycle, type OutboxEvents } from './lifecycle.ts'
 import { Loop } from './loop.ts'
-import type { Emit } from './open-unit.ts'
 import { type OutboxOptions, type ResolvedOptions, resolveOptions } from './options.ts'
 import { Poller } from './poller.ts'
 import type { Publisher } from './publishers/publisher.ts'
@@ -42,13 +43,18 @@ const STEP_TEXTS = {
 } as const
 
 /** Options are checked here: what cannot work throws OutboxOptionsError before anything runs. */
-export function createOutbox<TDb extends DrizzleDatabase>(
-  options: OutboxOptions<TDb>,
-): Outbox<TDb> {
+export function createOutbox<
+  TDb extends DrizzleDatabase,
+  TEvents extends EventCatalog | undefined = undefined,
+>(options: OutboxOptions<TDb, TEvents>): Outbox<TDb, TEvents> {
   return new Outbox(options)
 }
 
-export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements AsyncDisposable {
+export class Outbox<
+  TDb extends DrizzleDatabase = DrizzleDatabase,
+  TEvents extends EventCatalog | undefined = undefined,
+> implements AsyncDisposable
+{
   readonly #options: ResolvedOptions
   readonly #publisher: Publisher
   readonly #lifecycle: Lifecycle
@@ -73,7 +79,7 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
   readonly deadLetters: DeadLetters
 
   /** @internal Use createOutbox(). */
-  constructor(given: OutboxOptions<TDb>) {
+  constructor(given: OutboxOptions<TDb, TEvents>) {
     const options = resolveOptions(given)
     const { publisher, db } = given
     const lifecycle = new Lifecycle(options.logger)
@@ -151,15 +157,15 @@ export class Outbox<TDb extends DrizzleDatabase = DrizzleDatabase> implements As
    * back and the error comes out unchanged. Inside another unit of work it joins that one.
    */
   withOutbox<T>(
-    work: (tx: TransactionOf<TDb>, emit: Emit) => Promise<T> | T,
+    work: (tx: TransactionOf<TDb>, emit: EmitOf<TEvents>) => Promise<T> | T,
     options?: UnitOfWorkOptions,
   ): Promise<T> {
     return this.#units.run(work, options)
   }
 
   /** Emits into the unit of work that this call is part of, from any depth. Outside one it throws. */
-  get emit(): Emit {
-    return this.#units.emit
+  get emit(): EmitOf<TEvents> {
+    return this.#units.emit as EmitOf<TEvents>
   }
 
   /** Creates or updates the outbox table. Safe to call from many processes at once. */

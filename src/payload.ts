@@ -4,6 +4,15 @@
 // these are refused. An undefined property is left out, which is how optional fields are meant.
 import { EventRefusedError } from './errors.ts'
 
+/** A payload as it comes out of JSON again: a `Date`, for instance, as the text that its toJSON() says. */
+export type AsJson<T> = unknown extends T
+  ? T
+  : T extends { toJSON(): infer Said }
+    ? AsJson<Said>
+    : T extends object
+      ? { [Key in keyof T]: AsJson<T[Key]> }
+      : T
+
 export function encodePayload(type: string, payload: unknown): string {
   // Parents by child, to name the place of what is refused.
   const places = new Map<unknown, { holder: unknown; key: string }>()

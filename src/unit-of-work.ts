@@ -5,11 +5,12 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { PgTransactionConfig } from 'drizzle-orm/pg-core'
 import type { Backlog } from './backlog.ts'
+import type { Emit } from './emit.ts'
 import { OutboxError, OutboxOptionsError } from './errors.ts'
-import type { NewEvent, PreparedEvent } from './events.ts'
+import type { PreparedEvent } from './events.ts'
 import type { BirthLease } from './fast-path.ts'
 import type { ResolvedOptions } from './options.ts'
-import { type Emit, type Executor, OpenUnit, type Scope } from './open-unit.ts'
+import { type Executor, OpenUnit, type Scope } from './open-unit.ts'
 import { type DrizzleDatabase, isSerializationFailure } from './store/database.ts'
 import type { SavedEvent, Store } from './store/store.ts'
 import { rejectUnknown, requireCount, requireOneOf } from './validate.ts'
@@ -41,7 +42,7 @@ export interface UnitsOfWorkParts {
   readonly afterCommit: (events: readonly SavedEvent[], lease: BirthLease | null) => void
 }
 
-type Work<T> = (tx: never, emit: Emit) => Promise<T> | T
+type Work<T> = (tx: never, emit: never) => Promise<T> | T
 
 const KNOWN = ['nested', 'retry', 'isolationLevel', 'accessMode', 'deferrable']
 const RETRY_JITTER_MS = 20
@@ -55,9 +56,9 @@ export class UnitsOfWork {
   }
 
   /** For code deep in the call stack that was not handed `emit`. */
-  readonly emit: Emit = ((events: NewEvent & readonly NewEvent[]) => {
+  readonly emit: Emit = ((...given: Parameters<Emit>) => {
     const scope = this.#current.getStore()
-    if (scope) return scope.unit.emit(events)
+    if (scope) return scope.unit.emit(...given)
     throw new OutboxError(
       'NO_UNIT_OF_WORK',
       'emit() was called outside a unit of work, so there is no transaction to save the event in; wrap the work in outbox.withOutbox()',
@@ -102,8 +103,8 @@ export class UnitsOfWork {
       )
     }
     const { emit } = outer.unit
-    if (nested === 'join') return await work(outer.tx as never, emit)
-    return (await outer.tx.transaction(async (tx) => work(tx as never, emit))) as T
+    if (nested === 'join') return await work(outer.tx as never, emit as never)
+    return (await outer.tx.transaction(async (tx) => work(tx as never, emit as never))) as T
   }
 
   async #runOnce<T>(work: Work<T>, config: PgTransactionConfig | undefined): Promise<T> {
@@ -116,7 +117,7 @@ export class UnitsOfWork {
     const transaction = db.transaction(async (tx: Executor) => {
       const unit = new OpenUnit(tx, options, backlog, this.#current)
       try {
-        const result = await unit.run((unitTx) => work(unitTx as never, unit.emit))
+        const result = await unit.run((unitTx) => work(unitTx as never, unit.emit as never))
         const events = unit.finish()
         if (events.length === 0) return result
         const ms = wanted(events) ? options.thresholdMs : 0

@@ -11,10 +11,14 @@ export function rejectUnknown(owner: string, given: unknown, known: readonly str
   }
   for (const key of Object.keys(given)) {
     if (known.includes(key)) continue
-    const near = nearest(key, known)
-    const remedy = near ? `did you mean '${near}'?` : `it knows ${known.join(', ')}`
-    throw new OutboxOptionsError(`${owner} has no option '${key}'; ${remedy}`)
+    throw new OutboxOptionsError(`${owner} has no option '${key}'; ${suggest(key, known)}`)
   }
+}
+
+/** The remedy for a name that is not there. */
+export function suggest(name: string, known: readonly string[]): string {
+  const near = nearest(name, known)
+  return near ? `did you mean '${near}'?` : `it knows ${known.join(', ')}`
 }
 
 /** What was probably meant: a typo away, or the beginning of what was written. */

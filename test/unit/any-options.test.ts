@@ -1,7 +1,7 @@
 // Any value for any option either works or is refused with a code and the option's name; never a TypeError.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { OutboxOptionsError } from '../../src/index.ts'
+import { defineEvents, OutboxOptionsError } from '../../src/index.ts'
 import { DEFAULTS, resolveOptions } from '../../src/options.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
 import { kafkaPublisher } from '../../src/publishers/kafka.ts'
@@ -20,6 +20,7 @@ const odd = fc.oneof(
 )
 const options = [
   ...Object.keys(DEFAULTS),
+  'events',
   'topic',
   'maxBacklog',
   'deadLetterTopic',
@@ -46,11 +47,30 @@ it.each([...options, 'deadLetterRetention', 'db', 'publisher'])(
   },
 )
 
+it('takes or refuses any declaration of an event', () => {
+  const keys = ['aggregate', 'key', 'schema', 'topic', 'headers', 'maxAttempts', 'version'] as const
+  const whole = { aggregate: 'order', key: () => 1 }
+  const verdict = (declaration: object) => {
+    try {
+      return typeof defineEvents({ OrderPlaced: declaration } as never)
+    } catch (error) {
+      return error instanceof OutboxOptionsError ? 'refused' : error
+    }
+  }
+  fc.assert(
+    fc.property(fc.constantFrom(...keys), odd, (key, value) => {
+      expect(['object', 'refused']).toContain(verdict({ ...whole, [key]: value }))
+    }),
+    { seed: 1, numRuns: 2_000 },
+  )
+})
+
 it('takes or refuses any object of options', () => {
   fc.assert(
     fc.property(odd, (value) => {
-      for (const take of [resolveOptions, handlersPublisher, kafkaPublisher]) {
-        expect(() => take(value as never)).toThrow(OutboxOptionsError)
+      const takers = [resolveOptions, handlersPublisher, kafkaPublisher, defineEvents]
+      for (const take of takers as ((value: unknown) => unknown)[]) {
+        expect(() => take(value)).toThrow(OutboxOptionsError)
       }
     }),
     { seed: 1, numRuns: 300 },

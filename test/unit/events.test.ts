@@ -35,6 +35,7 @@ describe('prepareEvent()', () => {
     ['a header that is not text', { headers: { n: 1 as never } }],
     ['a header with NUL', { headers: { n: '\u0000' } }],
     ['a header that the outbox sets itself', { headers: { 'Event-Id': 'x' } }],
+    ['the header of a version that a catalog would set', { headers: { 'event-version': '1' } }],
     ['a header without a name', { headers: { '': 'x' } }],
     ['a correlation id that is not text', { correlationId: 7 as never }],
     ['a traceparent that is not text', { traceparent: {} as never }],

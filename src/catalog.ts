@@ -1,0 +1,161 @@
+// The typed catalog: which events there are, said once. A declaration holds what all events of a type have in
+// common. Whatever could not be saved or sent is found when the catalog is defined, not when it is used.
+import { show } from './duration.ts'
+import { EventRefusedError, OutboxOptionsError } from './errors.ts'
+import { type AggregateId, prepareEvent } from './events.ts'
+import type { AsJson } from './payload.ts'
+import {
+  type InputOf,
+  isStandardSchema,
+  type OutputOf,
+  type StandardSchema,
+} from './standard-schema.ts'
+import { rejectUnknown } from './validate.ts'
+
+/** What all events of a type have in common. */
+interface EventDefaults {
+  /** The kind of thing they happen to: `order`. At most 255 bytes. */
+  readonly aggregate: string
+  /** Where they go. @default what the option `topic` says, else `aggregate` */
+  readonly topic?: string
+  /** Headers of each of them; one of the same name at emit comes before. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** How often a failing one is tried. @default the options `maxAttemptsByType`, `maxAttempts` */
+  readonly maxAttempts?: number
+  /** Which form the payload has; travels as the header `event-version`. @default no such header */
+  readonly version?: number | string
+}
+
+/** An event whose payload TypeScript checks, and nobody else. */
+export interface PlainEvent<Payload> extends EventDefaults {
+  /** Which one it happened to: the message key. At most 512 bytes. */
+  readonly key: (payload: Payload) => AggregateId
+}
+
+/** An event whose payload is validated at emit as well. */
+export interface SchemaEvent<Schema extends StandardSchema> extends EventDefaults {
+  /** A zod, valibot or arktype schema, or any other Standard Schema. What it answers is what is saved. */
+  readonly schema: Schema
+  /** Which one it happened to, from what the schema answered: the message key. At most 512 bytes. */
+  readonly key: (payload: OutputOf<Schema>) => AggregateId
+}
+
+/** What event() answers. `~types` is there for the compiler alone. */
+export interface EventDeclaration<Input, Output> extends AnyDeclaration {
+  readonly key: (payload: Output) => AggregateId
+  readonly '~types'?: { readonly input: Input; readonly output: Output }
+}
+
+export interface AnyDeclaration extends EventDefaults {
+  readonly schema?: StandardSchema
+  readonly key: (payload: never) => AggregateId
+  readonly '~types'?: { readonly input: unknown; readonly output: unknown }
+}
+
+/** Declarations by the name of their event: what defineEvents() takes and answers. */
+export type EventCatalog = Readonly<Record<string, AnyDeclaration>>
+
+export type EventName<TEvents extends EventCatalog> = keyof TEvents & string
+
+/** The payload of an event as emit() takes it. */
+export type EmittedPayload<
+  TEvents extends EventCatalog,
+  Name extends EventName<TEvents>,
+> = NonNullable<TEvents[Name]['~types']>['input']
+
+/** The payload of an event as handlers and consumers get it: what was saved, out of JSON. */
+export type ReceivedPayload<TEvents extends EventCatalog, Name extends EventName<TEvents>> = AsJson<
+  NonNullable<TEvents[Name]['~types']>['output']
+>
+
+const KNOWN = ['aggregate', 'key', 'schema', 'topic', 'headers', 'maxAttempts', 'version']
+
+/**
+ * Declares an event: `event<Payload>({ aggregate, key })` for the compiler alone, `event({ schema, aggregate,
+ * key })` with a validator. defineEvents() gives it its name, and checks it.
+ */
+export function event<Schema extends StandardSchema>(
+  declaration: SchemaEvent<Schema>,
+): EventDeclaration<InputOf<Schema>, OutputOf<Schema>>
+export function event<Payload>(declaration: PlainEvent<Payload>): EventDeclaration<Payload, Payload>
+export function event(declaration: AnyDeclaration): AnyDeclaration {
+  return declaration
+}
+
+/** Names the events of an application, for createOutbox({ events }). */
+export function defineEvents<TEvents extends EventCatalog>(events: TEvents): TEvents {
+  if (typeof events !== 'object' || events === null) {
+    throw new OutboxOptionsError(
+      `events must be an object of declarations by event name, as defineEvents() answers it, got ${show(events)}`,
+    )
+  }
+  const entries = Object.entries(events).map(([name, declaration]) => {
+    checkDeclaration(name, declaration)
+    return [name, freeze(declaration)] as const
+  })
+  if (entries.length === 0) {
+    throw new OutboxOptionsError(
+      'events declares nothing; name an event: defineEvents({ OrderPlaced: event<Order>({ aggregate, key }) })',
+    )
+  }
+  // No prototype: an event called 'constructor' must not be found unless it is declared.
+  return Object.freeze(Object.assign(Object.create(null), Object.fromEntries(entries)) as TEvents)
+}
+
+/** As the header says it. */
+export function versionOf({ version }: AnyDeclaration): string | undefined {
+  return version === undefined ? undefined : String(version)
+}
+
+function checkDeclaration(name: string, declaration: AnyDeclaration): void {
+  const owner = `the event '${name}'`
+  rejectUnknown(owner, declaration, KNOWN)
+  const { aggregate, key, schema, topic, headers, maxAttempts, version } = declaration
+  if (typeof aggregate !== 'string' || aggregate === '') {
+    throw new OutboxOptionsError(
+      `${owner} needs aggregate, the kind of thing it happens to, such as 'order', got ${show(aggregate)}`,
+    )
+  }
+  if (typeof key !== 'function') {
+    throw new OutboxOptionsError(
+      `${owner} needs key, a function that answers which one it happened to, such as (payload) => payload.orderId, got ${show(key)}`,
+    )
+  }
+  if (schema !== undefined && !isStandardSchema(schema)) {
+    throw new OutboxOptionsError(
+      `schema of ${owner} must be a Standard Schema validator (zod 3.24, valibot 1, arktype 2, or later), got ${show(schema)}`,
+    )
+  }
+  if (version !== undefined && !isVersion(version)) {
+    throw new OutboxOptionsError(
+      `version of ${owner} must be a whole number or a non-empty string, got ${show(version)}`,
+    )
+  }
+  // The rest has to pass the same gate as what is emitted.
+  const sample = { type: name, aggregateType: aggregate, aggregateId: 1, payload: null }
+  const given = { topic, headers, maxAttempts }
+  const rules = {
+    topic: undefined,
+    maxPayloadBytes: Number.POSITIVE_INFINITY,
+    maxAttempts: 1,
+    maxAttemptsByType: {},
+  }
+  try {
+    prepareEvent({ ...sample, ...(given as EventDefaults) }, rules, versionOf(declaration))
+  } catch (refusal) {
+    if (!(refusal instanceof EventRefusedError)) throw refusal
+    throw new OutboxOptionsError(`${owner} could not be emitted: ${refusal.message}`)
+  }
+}
+
+function isVersion(version: unknown): boolean {
+  return typeof version === 'string' ? version !== '' : Number.isSafeInteger(version)
+}
+
+function freeze(declaration: AnyDeclaration): AnyDeclaration {
+  const { headers } = declaration
+  return Object.freeze({
+    ...declaration,
+    ...(headers && { headers: Object.freeze({ ...headers }) }),
+  })
+}

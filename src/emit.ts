@@ -1,0 +1,140 @@
+// What emit() takes, with a catalog and without one, and what it makes of that: events that are ready to be
+// saved. A declaration adds what it knows of its type; the gate of events.ts is the same for all.
+import {
+  type AnyDeclaration,
+  type EmittedPayload,
+  type EventCatalog,
+  type EventName,
+  versionOf,
+} from './catalog.ts'
+import { EventRefusedError } from './errors.ts'
+import {
+  type AggregateId,
+  type EventDetails,
+  type EventRules,
+  type NewEvent,
+  prepareEvent,
+  type PreparedEvent,
+  refuse,
+  requireObject,
+  requireText,
+} from './events.ts'
+import { validatePayload, withoutText } from './standard-schema.ts'
+import { suggest } from './validate.ts'
+
+/** Emits one event, or many, into the unit of work; answers the ids. */
+export interface Emit {
+  // The compiler explains a mistake by the last of these, and most calls are meant to be that one.
+  (events: readonly NewEvent[]): string[]
+  (event: NewEvent): string
+}
+
+/** The same for the events of a catalog. */
+export interface CatalogEmit<TEvents extends EventCatalog> {
+  (events: readonly CatalogEvent<TEvents>[]): string[]
+  (event: CatalogEvent<TEvents>): string
+  <Name extends EventName<TEvents>>(
+    type: Name,
+    payload: EmittedPayload<TEvents, Name>,
+    details?: EventDetails,
+  ): string
+}
+
+/** An event of the catalog as one object: its payload follows from its type. */
+export type CatalogEvent<TEvents extends EventCatalog> = {
+  [Name in EventName<TEvents>]: EventDetails & {
+    type: Name
+    payload: EmittedPayload<TEvents, Name>
+  }
+}[EventName<TEvents>]
+
+/** The emit() of an outbox that was made with this option `events`. */
+export type EmitOf<TEvents extends EventCatalog | undefined> = [TEvents] extends [EventCatalog]
+  ? CatalogEmit<TEvents>
+  : Emit
+
+/** An event or many of them, or the name of one, its payload and its details. */
+export type EmitArguments = readonly [first: unknown, payload?: unknown, details?: unknown]
+
+export interface EmitRules extends EventRules {
+  readonly catalog: EventCatalog | null
+}
+
+export function prepareEmitted(
+  [first, payload, details]: EmitArguments,
+  rules: EmitRules,
+): PreparedEvent[] {
+  const { catalog } = rules
+  if (typeof first === 'string' && catalog) {
+    return [prepareDeclared(catalog, first, payload, details ?? {}, rules)]
+  }
+  const events: unknown[] = Array.isArray(first) ? first : [first]
+  return events.map((event) => {
+    if (!catalog) return prepareEvent(event as NewEvent, rules)
+    const { type, payload: own, ...rest } = requireObject(event) as Partial<NewEvent>
+    return prepareDeclared(catalog, type, own, rest, rules)
+  })
+}
+
+/** What the name, the payload and the declaration say. */
+const NOT_DETAILS = ['type', 'payload', 'aggregateType', 'aggregateId']
+
+function prepareDeclared(
+  catalog: EventCatalog,
+  name: unknown,
+  given: unknown,
+  details: unknown,
+  rules: EventRules,
+): PreparedEvent {
+  const type = requireText('type', name, 255)
+  const declaration = catalog[type]
+  if (!declaration) {
+    throw new EventRefusedError(
+      'EVENT_UNKNOWN',
+      `the catalog has no event '${type}'; ${suggest(type, Object.keys(catalog))}`,
+    )
+  }
+  if (typeof details !== 'object' || details === null) {
+    throw refuse(`${type}: details must be an object, got ${typeof details}`)
+  }
+  const twice = NOT_DETAILS.find((field) => field in details)
+  if (twice) {
+    throw refuse(
+      `${type}: '${twice}' cannot be given as a detail, as the catalog says it; remove it`,
+    )
+  }
+  const { schema, aggregate } = declaration
+  const payload = schema ? validatePayload(type, schema, given) : given
+  const declared = {
+    ...withDefaults(declaration, details),
+    type,
+    aggregateType: aggregate,
+    aggregateId: keyOf(type, declaration, payload),
+    payload,
+  }
+  return prepareEvent(declared, rules, versionOf(declaration))
+}
+
+function withDefaults(declaration: AnyDeclaration, details: EventDetails): EventDetails {
+  return {
+    ...details,
+    topic: details.topic ?? declaration.topic,
+    maxAttempts: details.maxAttempts ?? declaration.maxAttempts,
+    headers: { ...declaration.headers, ...details.headers },
+  } as EventDetails
+}
+
+function keyOf(type: string, declaration: AnyDeclaration, payload: unknown): AggregateId {
+  let key: unknown
+  try {
+    key = declaration.key(payload as never)
+  } catch (thrown) {
+    const cause = withoutText(thrown)
+    throw refuse(`${type}: key() threw ${cause.name}; is the payload what was declared?`, { cause })
+  }
+  if (['string', 'number', 'bigint'].includes(typeof key)) return key as AggregateId
+  const got = key === null ? 'null' : typeof key
+  throw refuse(
+    `${type}: key() must answer a string, a whole number or a BigInt, got ${got}; is the payload what was declared?`,
+  )
+}
