@@ -1,41 +1,66 @@
 // In-process handlers by event type, as a publisher: the outbox without a broker.
 // A crash while a handler runs runs it again later, so handlers have to be idempotent by event id.
 import { performance } from 'node:perf_hooks'
+import {
+  defineEvents,
+  type EventCatalog,
+  type EventName,
+  type ReceivedPayload,
+} from '../catalog.ts'
 import { type Duration, formatDuration } from '../duration.ts'
 import { OutboxOptionsError, PublishError } from '../errors.ts'
 import { orderingKey, type OutboxEvent } from '../events.ts'
 import { groupBy } from '../group-by.ts'
-import { rejectUnknown, requireDuration } from '../validate.ts'
+import { rejectUnknown, requireDuration, suggest } from '../validate.ts'
 import type { Publisher, PublishResult } from './publisher.ts'
 
 /** An event as a handler gets it: the payload parsed. */
-export interface HandledEvent extends Omit<OutboxEvent, 'payload'> {
-  readonly payload: unknown
+export interface HandledEvent<Payload = unknown> extends Omit<OutboxEvent, 'payload'> {
+  readonly payload: Payload
 }
 
 /** Throwing counts as an attempt. The signal aborts when the timeout has passed. */
-export type Handler = (event: HandledEvent, signal: AbortSignal) => Promise<void> | void
+export type Handler<Payload = unknown> = (
+  event: HandledEvent<Payload>,
+  signal: AbortSignal,
+) => Promise<void> | void
 
-export interface HandlersPublisherOptions {
+/** The type of the copies that the option `deadLetterTopic` makes; they are in nobody's catalog. */
+type Copy = 'DeadLettered'
+
+type Handlers<TEvents extends EventCatalog | undefined> = [TEvents] extends [EventCatalog]
+  ? {
+      readonly [Name in EventName<TEvents> | Copy]?: Handler<
+        Name extends EventName<TEvents> ? ReceivedPayload<TEvents, Name> : unknown
+      >
+    }
+  : Readonly<Record<string, Handler>>
+
+export interface HandlersPublisherOptions<TEvents extends EventCatalog | undefined = undefined> {
   /** By event type. An event that has no handler fails, and is tried again like any other failure. */
-  handlers: Readonly<Record<string, Handler>>
+  handlers: Handlers<TEvents>
+  /** The catalog that names the events and types their payloads. @default any name, and `unknown` */
+  events?: TEvents
   /** How long a handler may take. @default '30s' */
   timeout?: Duration
 }
 
-export function handlersPublisher(options: HandlersPublisherOptions): Publisher {
-  rejectUnknown('handlersPublisher()', options, ['handlers', 'timeout'])
+export function handlersPublisher<TEvents extends EventCatalog | undefined = undefined>(
+  options: HandlersPublisherOptions<TEvents>,
+): Publisher {
+  rejectUnknown('handlersPublisher()', options, ['handlers', 'events', 'timeout'])
   if (typeof options.handlers !== 'object' || options.handlers === null) {
     throw new OutboxOptionsError(
       'handlersPublisher() takes handlers, functions by event type: { handlers: { OrderPlaced: async (event) => {} } }',
     )
   }
-  const handlers = new Map(Object.entries(options.handlers))
+  const handlers = new Map(Object.entries<Handler>(options.handlers as Record<string, Handler>))
   for (const [type, handler] of handlers) {
     if (typeof handler !== 'function') {
       throw new OutboxOptionsError(`the handler of '${type}' must be a function`)
     }
   }
+  if (options.events !== undefined) checkNames([...handlers.keys()], options.events)
   const timeoutMs = requireDuration('timeout', options.timeout ?? '30s', 1)
 
   async function handle(event: OutboxEvent): Promise<PublishResult> {
@@ -98,6 +123,15 @@ async function runWithin(ms: number, event: OutboxEvent, handler: Handler): Prom
   } finally {
     clearTimeout(timer)
   }
+}
+
+function checkNames(types: readonly string[], events: EventCatalog): void {
+  const known = [...Object.keys(defineEvents(events)), 'DeadLettered' satisfies Copy]
+  const unknown = types.find((type) => !known.includes(type))
+  if (unknown === undefined) return
+  throw new OutboxOptionsError(
+    `handlersPublisher() has a handler for '${unknown}', which the catalog does not have; ${suggest(unknown, known)}`,
+  )
 }
 
 function noHandler(type: string, known: readonly string[]): PublishError {
