@@ -4,7 +4,12 @@ import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import { Kafka, type KafkaConfig, logLevel } from 'kafkajs'
 import type postgres from 'postgres'
 import { afterAll, afterEach, beforeAll, describe, inject } from 'vitest'
-import { createOutbox, type Outbox, type OutboxOptions } from '../../src/index.ts'
+import {
+  createOutbox,
+  type EventCatalog,
+  type Outbox,
+  type OutboxOptions,
+} from '../../src/index.ts'
 import { resolveOptions } from '../../src/options.ts'
 import { type Handler, handlersPublisher } from '../../src/publishers/handlers.ts'
 import type { Executor } from '../../src/store/database.ts'
@@ -23,7 +28,9 @@ const UNHURRIED = {
 /** For tests that watch a lease end: long enough to be kept by a busy machine. */
 export const WATCHABLE = { threshold: '2s', publishTimeout: '1s' } as const
 
-type TestOptions = Partial<OutboxOptions<PostgresJsDatabase>>
+type TestOptions<TEvents extends EventCatalog | undefined = undefined> = Partial<
+  OutboxOptions<PostgresJsDatabase, TEvents>
+>
 
 export type Fixture = {
   readonly url: string
@@ -31,7 +38,9 @@ export type Fixture = {
   /** Raw SQL, past the outbox. */
   readonly sql: postgres.Sql
   /** An outbox on this database, not yet started. */
-  outbox(options: TestOptions & Pick<OutboxOptions, 'publisher'>): Outbox<PostgresJsDatabase>
+  outbox<TEvents extends EventCatalog | undefined = undefined>(
+    options: TestOptions<TEvents> & Pick<OutboxOptions, 'publisher'>,
+  ): Outbox<PostgresJsDatabase, TEvents>
   /** One whose events are handled in process. */
   handling(handlers: Record<string, Handler>, options?: TestOptions): Outbox<PostgresJsDatabase>
   /** The statements themselves, for what happens between two steps. */
@@ -57,7 +66,7 @@ type Row = {
 export function useFixture(): Fixture {
   let database: TestDatabase
   let connection: TestConnection
-  const outboxes: Outbox<PostgresJsDatabase>[] = []
+  const outboxes: Pick<Outbox, 'stop'>[] = []
 
   beforeAll(async () => {
     database = await createDatabase()
@@ -84,8 +93,14 @@ export function useFixture(): Fixture {
     get sql() {
       return connection.client
     },
-    outbox(options) {
-      const outbox = createOutbox({ db: connection.db, ...UNHURRIED, ...options })
+    outbox<TEvents extends EventCatalog | undefined>(
+      options: TestOptions<TEvents> & Pick<OutboxOptions, 'publisher'>,
+    ) {
+      const outbox = createOutbox<PostgresJsDatabase, TEvents>({
+        db: connection.db,
+        ...UNHURRIED,
+        ...options,
+      })
       outboxes.push(outbox)
       return outbox
     },
