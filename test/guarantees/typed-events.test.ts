@@ -71,7 +71,7 @@ describeWithKafka('on Kafka', () => {
     const published = nextEvent(outbox.events, 'event:published', () => (left -= 1) === 0)
 
     const ids = await outbox.withOutbox((_, emit) => [
-      emit('OrderPlaced', { orderId: 7 }),
+      outbox.emit('OrderPlaced', { orderId: 7 }, { correlationId: 'c-0' }),
       emit(
         'OrderCompleted',
         { id: 'o-1', items: [{ price: '2.5' }] },
@@ -90,6 +90,7 @@ describeWithKafka('on Kafka', () => {
     const arrived = await arrivals()
     const [placed, completed, sent, elsewhere] = ids.map((id) => arrived.get(id)!)
     expect(placed).toMatchObject({ topic: orders, key: '7', value: '{"orderId":7}' })
+    expect(placed!.headers['correlation-id']).toBe('c-0')
     expect(placed!.headers).not.toHaveProperty('event-version')
     expect(completed).toMatchObject({
       topic: orders,

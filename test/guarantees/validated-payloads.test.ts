@@ -16,7 +16,7 @@ const fixture = useFixture()
 const seed = Number(process.env['SEED'] ?? 1)
 
 const zodSchema = z.object({
-  id: z.string().min(1),
+  id: z.string().trim().min(1),
   items: z.array(z.object({ price: z.coerce.number(), note: z.string().default('none') })),
   at: z.coerce.date().optional(),
 })

@@ -123,6 +123,8 @@ it('does not compile with a wrong name, a wrong payload, or an aggregate by hand
     // @ts-expect-error the declaration says it
     emit('OrderCompleted', payload, { aggregateId: 'o-2' })
     // @ts-expect-error the payload of another event
+    emit('ArktypeEvent', payload)
+    // @ts-expect-error the payload of another event
     emit({ type: 'ZodEvent', payload })
     // @ts-expect-error one of them has the payload of another
     emit([

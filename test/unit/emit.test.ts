@@ -11,7 +11,7 @@ const catalog = defineEvents({
   OrderPlaced: event<{ orderId: string }>({ aggregate: 'order', key: (e) => e.orderId }),
   OrderCompleted: event({
     schema: z.object({
-      orderId: z.string(),
+      orderId: z.string().trim(),
       total: z.coerce.number(),
       note: z.string().default(''),
     }),
@@ -61,6 +61,11 @@ describe('emit() with a catalog', () => {
 
   it('saves what the schema answers, not what was given', () => {
     expect(JSON.parse(completed().payload)).toEqual({ orderId: 'o-1', total: 7, note: '' })
+  })
+
+  it('takes the key from what the schema answers', () => {
+    const payload = { orderId: ' o-1 ', total: 1 }
+    expect(one('OrderCompleted', payload)).toMatchObject({ aggregateId: 'o-1' })
   })
 
   it('takes numbers as keys, and passes them through the same gate', () => {
