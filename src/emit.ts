@@ -33,7 +33,8 @@ export interface Emit {
 export interface CatalogEmit<TEvents extends EventCatalog> {
   (events: readonly CatalogEvent<TEvents>[]): string[]
   (event: CatalogEvent<TEvents>): string
-  <Name extends EventName<TEvents>>(
+  // Spelled out, the names themselves are in what the compiler says of a wrong one.
+  <Name extends keyof TEvents & string>(
     type: Name,
     payload: EmittedPayload<TEvents, Name>,
     details?: EventDetails,

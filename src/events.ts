@@ -238,7 +238,10 @@ function requireHeaderValue(name: string, value: unknown): string {
 
 export function requireObject(event: unknown): object {
   if (typeof event === 'object' && event !== null) return event
-  const remedy = typeof event === 'string' ? '; emit(name, payload) needs the option events' : ''
+  const remedy =
+    typeof event === 'string'
+      ? '; a name goes alone, as emit(name, payload), and needs the option events'
+      : ''
   throw refuse(`emit() takes an event object or an array of them, got ${typeof event}${remedy}`)
 }
 
