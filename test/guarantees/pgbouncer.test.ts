@@ -6,7 +6,12 @@ import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
 import { groupBy } from '../../src/group-by.ts'
-import { createOutbox, type DrizzleDatabase, type Outbox } from '../../src/index.ts'
+import {
+  createOutbox,
+  type DrizzleDatabase,
+  type Outbox,
+  type OutboxOptions,
+} from '../../src/index.ts'
 import {
   type HandledEvent,
   type Handler,
@@ -25,7 +30,7 @@ const INSTANCES = 4
 const CLIENTS_PER_INSTANCE = 5
 
 type Opened = { db: DrizzleDatabase; close: () => Promise<void> }
-type Options = Partial<Parameters<typeof createOutbox>[0]>
+type Options = Partial<OutboxOptions>
 
 const drivers: Record<string, (url: string) => Opened> = {
   'postgres-js'(url) {
