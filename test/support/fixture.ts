@@ -130,6 +130,13 @@ export const describeWithKafka = describe.skipIf(inject('kafkaMissing') !== null
 /** A suite that kills or freezes a broker, and so has to start its own. */
 export const describeWithOwnKafka = describe.skipIf(inject('ownKafkaMissing') !== null)
 
+/** A suite that needs RabbitMQ; without one it is skipped by name. */
+export const describeWithRabbit = describe.skipIf(inject('rabbitMissing') !== null)
+
+export function rabbitUrl(): string {
+  return inject('rabbitUrl') ?? ''
+}
+
 export function kafkaBrokers(): string[] {
   return inject('kafkaBrokers') ?? []
 }

@@ -1,11 +1,12 @@
-// Starts one Postgres and one Kafka for the whole run and tells the test files where they are. With
-// PGBOUNCER=true they reach Postgres by way of a PgBouncer. The servers' folders are guarded (see
+// Starts one Postgres and one Kafka for the whole run, looks for a RabbitMQ, and tells the test files where they
+// are. With PGBOUNCER=true they reach Postgres by way of a PgBouncer. The servers' folders are guarded (see
 // owned-folder.ts), so a run that dies at any point leaves nothing behind.
 import type { TestProject } from 'vitest/node'
 import { explainMissingOwnKafka, resolveKafka } from './kafka-source.ts'
 import { ownFolder } from './owned-folder.ts'
 import { explainMissingPgBouncer, startPgBouncer } from './pgbouncer.ts'
 import { startPostgres } from './postgres-server.ts'
+import { resolveRabbit } from './rabbitmq-source.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -20,6 +21,10 @@ declare module 'vitest' {
     kafkaMissing: string | null
     /** Why a test cannot start a broker of its own to kill or pause it. */
     ownKafkaMissing: string | null
+    /** A server that tests may use but not stop, or null when there is none. */
+    rabbitUrl: string | null
+    /** Why there is none. */
+    rabbitMissing: string | null
   }
 }
 
@@ -32,13 +37,15 @@ const POOL_SIZE = 5
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   // vitest forgets its own temporary folder on Ctrl-C.
   await ownFolder(project.tmpDir)
-  const [postgres, kafka, ownKafkaMissing, pgbouncerMissing] = await startAll()
+  const [postgres, kafka, ownKafkaMissing, pgbouncerMissing, rabbit] = await startAll()
   project.provide('databaseUrl', postgres.url)
   project.provide('directDatabaseUrl', postgres.directUrl)
   project.provide('pgbouncerMissing', pgbouncerMissing)
   project.provide('kafkaBrokers', kafka.server?.brokers ?? null)
   project.provide('kafkaMissing', kafka.missing)
   project.provide('ownKafkaMissing', ownKafkaMissing)
+  project.provide('rabbitUrl', rabbit.url)
+  project.provide('rabbitMissing', rabbit.missing)
 
   return async () => {
     await stopAll([postgres, kafka.server])
@@ -46,6 +53,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
     const suites = kafka.missing ? 'Kafka suites' : 'Suites that stop and kill a Kafka of their own'
     if (missing) console.log(`${suites} were skipped: ${missing}`)
     if (pgbouncerMissing) console.log(`PgBouncer suites were skipped: ${pgbouncerMissing}`)
+    if (rabbit.missing) console.log(`RabbitMQ suites were skipped: ${rabbit.missing}`)
   }
 }
 
@@ -55,6 +63,7 @@ async function startAll() {
     resolveKafka(),
     explainMissingOwnKafka(),
     explainMissingPgBouncer(),
+    resolveRabbit(),
   ] as const
   try {
     return await Promise.all(starting)

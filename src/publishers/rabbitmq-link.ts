@@ -1,0 +1,84 @@
+// The way to RabbitMQ: whoever sends takes the connection there is, or opens one that all others share. Nobody
+// waits between two tries here, as the outbox probes a destination that is away at its own pace.
+import type { ChannelModel } from 'amqplib'
+import { formatDuration } from '../duration.ts'
+import { toError } from '../errors.ts'
+import { raceTimeout } from '../race-timeout.ts'
+import type { Fate } from './rabbitmq-channel.ts'
+import { type ConnectionLimits, RabbitConnection } from './rabbitmq-connection.ts'
+import { outOfReach } from './rabbitmq-errors.ts'
+import type { RabbitMessage } from './rabbitmq-message.ts'
+
+export class RabbitLink {
+  readonly #connect: () => Promise<ChannelModel>
+  readonly #limits: ConnectionLimits
+  readonly #connections = new Set<RabbitConnection>()
+  #current: Promise<RabbitConnection> | null = null
+
+  constructor(connect: () => Promise<ChannelModel>, limits: ConnectionLimits) {
+    this.#connect = connect
+    this.#limits = limits
+  }
+
+  async prepare(exchange: string): Promise<void> {
+    const connection = await this.#take()
+    await connection.prepare(exchange)
+  }
+
+  /** Never rejects. */
+  async send(message: RabbitMessage): Promise<Fate> {
+    let connection: RabbitConnection
+    try {
+      connection = await this.#take()
+      // It may have gone between being there and being used.
+      if (!connection.isFit) connection = await this.#take()
+    } catch (thrown) {
+      return outOfReach(toError(thrown))
+    }
+    return await connection.send(message)
+  }
+
+  async disconnect(): Promise<void> {
+    const current = this.#current
+    this.#current = null
+    await current?.catch(() => {})
+    await Promise.all([...this.#connections].map((connection) => connection.close()))
+    this.#connections.clear()
+  }
+
+  #take(): Promise<RabbitConnection> {
+    if (this.#current) return this.#current
+    const opening = this.#open(() => {
+      if (this.#current === opening) this.#current = null
+    })
+    this.#current = opening
+    return opening
+  }
+
+  async #open(onUnfit: () => void): Promise<RabbitConnection> {
+    try {
+      const model = await this.#connectInTime()
+      const connection = new RabbitConnection(model, this.#limits, onUnfit)
+      model.on('close', () => this.#connections.delete(connection))
+      this.#connections.add(connection)
+      return connection
+    } catch (error) {
+      onUnfit()
+      throw error
+    }
+  }
+
+  async #connectInTime(): Promise<ChannelModel> {
+    const { openMs } = this.#limits
+    const connecting = this.#connect()
+    const model = await raceTimeout(connecting, openMs)
+    if (model !== 'late') return model
+    connecting.then(closeLate, () => {})
+    throw new Error(`no connection in ${formatDuration(openMs)}`)
+  }
+}
+
+function closeLate(model: ChannelModel): void {
+  model.on('error', () => {})
+  void model.close().catch(() => {})
+}

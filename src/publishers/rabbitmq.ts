@@ -1,0 +1,120 @@
+// RabbitMQ through amqplib: persistent messages, publisher confirms, mandatory routing, and a result per event.
+// Aggregates go side by side. Within one, each event waits for the confirm of the one before it: a later one that
+// is on its way already would overtake an earlier one that the broker refuses.
+import { performance } from 'node:perf_hooks'
+import { type ChannelModel, connect as connectTo } from 'amqplib'
+import type { Duration } from '../duration.ts'
+import { OutboxOptionsError, PublishError } from '../errors.ts'
+import { orderingKey, type OutboxEvent } from '../events.ts'
+import { groupBy } from '../group-by.ts'
+import { rejectUnknown, requireDuration } from '../validate.ts'
+import { LIFE_SIGN_MS } from './rabbitmq-connection.ts'
+import { RabbitLink } from './rabbitmq-link.ts'
+import { type RabbitmqRoute, toMessage } from './rabbitmq-message.ts'
+import type { Publisher, PublishFailure, PublishResult, PublishRules } from './publisher.ts'
+
+export type { RabbitmqRoute } from './rabbitmq-message.ts'
+
+export interface RabbitmqPublisherOptions {
+  /** `amqp://user:password@host:5672/vhost`, or `amqps://`. It is never shown in logs or errors. */
+  url?: string
+  /**
+   * Instead of `url`: makes a connection, for instance one of several hosts or with TLS certificates. It is called
+   * again whenever the last one is gone, and the publisher closes what it gets: share it with nobody, and leave
+   * amqplib's own `recovery` off.
+   */
+  connect?: () => Promise<ChannelModel>
+  /** The exchange of events without a route. @default '', where the routing key is the name of a queue */
+  exchange?: string
+  /** Where an event goes. What it leaves out is `exchange`, and the event's topic as the routing key. */
+  route?: (event: OutboxEvent) => RabbitmqRoute
+  /** How long connecting may take, and opening a channel. @default '10s' */
+  connectTimeout?: Duration
+  /** How long a confirm may take before the event counts as unsent and goes again. @default '30s' */
+  confirmTimeout?: Duration
+}
+
+const KNOWN = ['url', 'connect', 'exchange', 'route', 'connectTimeout', 'confirmTimeout']
+
+export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher {
+  rejectUnknown('rabbitmqPublisher()', options, KNOWN)
+  const { exchange = '', route } = options
+  const openMs = requireDuration('connectTimeout', options.connectTimeout ?? '10s', 1)
+  const confirmMs = requireDuration('confirmTimeout', options.confirmTimeout ?? '30s', 1)
+  if (typeof exchange !== 'string') throw new OutboxOptionsError('exchange must be a string')
+  if (route !== undefined && typeof route !== 'function') {
+    throw new OutboxOptionsError(
+      "route must be a function of the event, e.g. (event) => ({ exchange: 'orders', routingKey: event.type })",
+    )
+  }
+  const link = new RabbitLink(connector(options, openMs), { openMs, confirmMs })
+
+  async function publish(events: readonly OutboxEvent[], rules: PublishRules = {}) {
+    const results = new Map<OutboxEvent, PublishResult>()
+    const closesAt = performance.now() + confirmMs
+    const sendLane = async (lane: readonly OutboxEvent[]) => {
+      let failure: PublishFailure | undefined
+      for (const event of lane) {
+        if (performance.now() > closesAt) failure ??= TOOK_TOO_LONG
+        const result: PublishResult = failure ? { ...failure, kind: 'held' } : await send(event)
+        results.set(event, result)
+        if (!result.ok && holds(result, rules)) failure ??= result
+      }
+    }
+    await Promise.all([...groupBy(events, orderingKey).values()].map(sendLane))
+    return events.map((event) => results.get(event)!)
+  }
+
+  async function send(event: OutboxEvent): Promise<PublishResult> {
+    const message = toMessage(event, exchange, route)
+    if ('ok' in message) return message
+    const failure = await link.send(message)
+    if (failure) return failure
+    return { ok: true, topic: event.topic, key: event.aggregateId, partition: null, offset: null }
+  }
+
+  return {
+    name: 'rabbitmq',
+    // A batch takes on new events for one confirm's time; the last of them may need all there is.
+    settlesWithinMs: confirmMs + 3 * openMs + confirmMs + LIFE_SIGN_MS,
+    publish,
+    connect: () => link.prepare(exchange),
+    disconnect: () => link.disconnect(),
+  }
+}
+
+const TOOK_TOO_LONG: PublishFailure = {
+  ok: false,
+  kind: 'held',
+  error: new PublishError('PUBLISH_FAILED', 'the batch took too long to get to this event'),
+}
+
+function holds({ kind }: PublishFailure, rules: PublishRules): boolean {
+  return kind !== 'permanent' || rules.deadLettersHold === true
+}
+
+function connector(
+  { url, connect }: RabbitmqPublisherOptions,
+  timeoutMs: number,
+): () => Promise<ChannelModel> {
+  if ((url === undefined) === (connect === undefined)) {
+    throw new OutboxOptionsError(
+      "rabbitmqPublisher() takes either url or connect, e.g. { url: 'amqp://localhost' }",
+    )
+  }
+  if (connect !== undefined) {
+    if (typeof connect === 'function') return async () => await connect()
+    throw new OutboxOptionsError(
+      'connect must be a function that resolves to an amqplib connection',
+    )
+  }
+  if (typeof url !== 'string' || !/^amqps?:\/\//.test(url) || !URL.canParse(url)) {
+    throw new OutboxOptionsError(
+      "url must be one of RabbitMQ's, such as 'amqp://user:password@host:5672/vhost'",
+    )
+  }
+  // Without noDelay each event of an aggregate would wait for the network's own idea of a full packet.
+  const socket = { timeout: timeoutMs, noDelay: true, keepAlive: true }
+  const clientProperties = { connection_name: 'aftercommit' }
+  return async () => await connectTo(url, { ...socket, clientProperties })
+}
