@@ -102,9 +102,13 @@ export class RabbitConnection {
       return answered ? classifyChannelError(message, error, false) : outOfReach(error)
     }
     const suspicion = setTimeout(() => void this.#retireIfSilent(), SUSPICIOUS_MS).unref()
-    const fate = await raceTimeout(channel.send(message), this.#limits.confirmMs)
+    const sending = channel.send(message)
+    const fate = await raceTimeout(sending, this.#limits.confirmMs)
     clearTimeout(suspicion)
-    return fate === 'late' ? await this.#giveUp(channel, message) : fate
+    if (fate !== 'late') return fate
+    await this.#giveUp(channel, message)
+    // A confirm may have come meanwhile, and then it counts.
+    return await sending
   }
 
   // A connection that may be dead is not used for anything new, but its confirms may still come.
@@ -115,12 +119,11 @@ export class RabbitConnection {
 
   // One queue that does not confirm is no reason to give up all the others, a connection that is dead is. A blocked
   // one is kept: RabbitMQ will read on where it stopped, and each new connection would leave another copy there.
-  async #giveUp(channel: RabbitChannel, message: RabbitMessage): Promise<Fate> {
+  async #giveUp(channel: RabbitChannel, message: RabbitMessage): Promise<void> {
     const alive = this.#blocked === null && this.isFit && (await this.#answers())
     const failure = notConfirmed(message, alive ? 'topic' : 'broker')
     channel.giveUp(message, failure)
     if (!alive && this.#blocked === null) this.#abandon(failure.error)
-    return failure
   }
 
   #answers(): Promise<boolean> {
@@ -187,9 +190,7 @@ export class RabbitConnection {
 
   #abandon(error: Error): void {
     this.#end(error)
-    // amqplib ends a socket and waits for the peer to do the same, which one that is gone never does.
-    const { stream } = this.#model.connection as { stream?: { destroy(error: Error): void } }
-    stream?.destroy(error)
+    this.#socket?.destroy(error)
   }
 
   #end(error: Error): void {
@@ -198,5 +199,11 @@ export class RabbitConnection {
     for (const channel of this.#open) channel.end(error)
     this.#open.clear()
     if (!this.#retired) this.#onUnfit()
+    // amqplib ends a socket and waits for the peer to do the same, which one that is gone never does.
+    setTimeout(() => this.#socket?.destroy(), LIFE_SIGN_MS).unref()
+  }
+
+  get #socket(): { destroy(error?: Error): void } | undefined {
+    return (this.#model.connection as { stream?: { destroy(error?: Error): void } }).stream
   }
 }

@@ -173,6 +173,23 @@ describeWithRabbit('the connections of rabbitmqPublisher', () => {
     await proxy.stop()
   })
 
+  it('leaves no socket to a peer that amqplib has found to be gone', async () => {
+    const { proxy, url } = await proxyRabbit(rabbitUrl())
+    let socket: Socket | undefined
+    const publisher = rabbitmqPublisher({
+      connect: async () => {
+        const connection = await connect(`${url}?heartbeat=1`)
+        socket = (connection.connection as never as { stream: Socket }).stream
+        return connection
+      },
+    })
+    await publisher.connect?.()
+    proxy.halfOpen()
+    await waitUntil(() => socket?.destroyed, { message: 'the socket was closed' })
+    expect(await publisher.disconnect?.()).toBeUndefined()
+    await proxy.stop()
+  })
+
   it('leaves a connection that has gone silent for another, and still hears its late confirms', async () => {
     const { proxy, url } = await proxyRabbit(rabbitUrl())
     let connections = 0
@@ -267,6 +284,27 @@ describeWithRabbit('rabbitmqPublisher, when a confirm does not come', () => {
     expect(verdicts(await publisher.publish([outboxEvent({ topic: queue })]))).toEqual(['ok'])
     await publisher.disconnect?.()
     expect(made).toHaveLength(1)
+  })
+
+  it('takes a confirm that comes while it asks whether the connection is alive', async () => {
+    let confirm: ((error: unknown, ok: object) => void) | undefined
+    const publisher = rabbitmqPublisher({
+      confirmTimeout: '100ms',
+      connect: async () => {
+        const connection = await connectWith(() => (...args) => {
+          confirm = args[4]
+          return true
+        })
+        const createChannel = connection.createChannel.bind(connection)
+        connection.createChannel = async (options) => {
+          confirm?.(null, {})
+          return await createChannel(options)
+        }
+        return connection
+      },
+    })
+    expect(verdicts(await publisher.publish([outboxEvent()]))).toEqual(['ok'])
+    await publisher.disconnect?.()
   })
 
   it('leaves the rest of a long aggregate to another batch, when this one has taken its time', async () => {
