@@ -92,6 +92,23 @@ describeWithRabbit('the connections of rabbitmqPublisher', () => {
     await publisher.disconnect?.()
   })
 
+  it('blames the connection, not the queue, when it is closed with an event on its way', async () => {
+    const queue = await far.declareQueue()
+    const publisher = rabbitmqPublisher({
+      connect: async () => {
+        const connection = await connectWith((_, publish) => (...args) => {
+          const room = publish(...args)
+          void connection.close()
+          return room
+        })
+        return connection
+      },
+    })
+    const [result] = await publisher.publish([outboxEvent({ topic: queue })])
+    expect(result).toMatchObject({ kind: 'transient', scope: 'broker' })
+    await publisher.disconnect?.()
+  })
+
   it('sends nothing on a connection that RabbitMQ has blocked, and goes on when it is free', async () => {
     // An alarm for memory or disk would stop the whole server, so the connection is told by the test that
     // there is one; everything else is real.
@@ -160,8 +177,9 @@ describeWithRabbit('the connections of rabbitmqPublisher', () => {
     proxy.cut()
     await waitUntil(async () => (await publish())[0] === 'ok', { message: 'it connected again' })
     proxy.halfOpen()
-    // The connection there is, and then one that is new.
+    // The connection there is, and then one that is new. What was not written is not written later either.
     expect(await publish()).toEqual(['transient'])
+    expect(sockets.at(-1)?.destroyed).toBe(true)
     expect(await publish()).toEqual(['transient'])
     await proxy.accept()
     expect(await publish()).toEqual(['ok'])
