@@ -19,9 +19,10 @@ export type Rabbit = {
   readonly channel: Channel
   /** A durable queue; its name is the routing key to it on the default exchange. */
   declareQueue(name?: string, settings?: Record<string, unknown>): Promise<string>
-  deleteQueue(name: string): Promise<void>
   /** A durable topic exchange, with a queue of the same name that gets everything. */
   declareExchange(name?: string): Promise<string>
+  /** One that clients may not publish to: for RabbitMQ the same refusal as that of a missing permission. */
+  declareForbiddenExchange(): Promise<string>
   /** Everything that has arrived in the queue so far, in its order there. */
   read(queue: string): Promise<readonly RabbitMessage[]>
   close(): Promise<void>
@@ -43,14 +44,17 @@ export async function openRabbit(url: string): Promise<Rabbit> {
   return {
     channel,
     declareQueue,
-    async deleteQueue(name) {
-      await channel.deleteQueue(name)
-    },
     async declareExchange(name = uniqueName('exchange')) {
       exchanges.add(name)
       await channel.assertExchange(name, 'topic', { durable: true })
       await declareQueue(name)
       await channel.bindQueue(name, name, '#')
+      return name
+    },
+    async declareForbiddenExchange() {
+      const name = uniqueName('forbidden')
+      exchanges.add(name)
+      await channel.assertExchange(name, 'fanout', { internal: true })
       return name
     },
     async read(queue) {

@@ -158,11 +158,9 @@ describeWithRabbit('rabbitmqPublisher, on a real server', () => {
   })
 
   it('makes events for an exchange that may not be used permanent, and no others', async () => {
+    const exchange = await far.declareForbiddenExchange()
     const publisher = open({ route: ({ type }) => (type === 'Forbidden' ? { exchange } : {}) })
     const queue = await far.declareQueue()
-    // For RabbitMQ the same refusal as that of a missing permission.
-    const exchange = uniqueName('internal')
-    await far.channel.assertExchange(exchange, 'fanout', { internal: true })
     const forbidden = () => outboxEvent({ type: 'Forbidden' })
     const results = await publisher.publish([
       outboxEvent({ topic: queue }),
@@ -175,7 +173,6 @@ describeWithRabbit('rabbitmqPublisher, on a real server', () => {
     expect(verdicts(await publisher.publish([forbidden()]))).toEqual(['permanent'])
     expect(verdicts(await publisher.publish([outboxEvent({ topic: queue })]))).toEqual(['ok'])
     await publisher.disconnect?.()
-    await far.channel.deleteExchange(exchange)
     expect(await far.read(queue)).toHaveLength(3)
   })
 
