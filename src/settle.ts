@@ -41,6 +41,9 @@ const TEXTS = {
   over: 'outcomes are recorded again',
 } as const
 
+/** After stop(), when the application may have closed its database already. */
+const GIVEN_UP = 'outcomes came too late to be recorded; whoever runs next takes those events'
+
 const NONE: ReadonlyMap<string, string> = new Map()
 
 interface Entry {
@@ -124,12 +127,13 @@ export class Settler {
       } catch (thrown) {
         this.#behind = this.#patient
         this.#lifecycle.tell('error', { step: 'settle', error: toError(thrown) })
-        this.#trouble.happened({ err: thrown, outcomes: batch.length })
         if (!this.#patient) {
+          this.#options.logger.warn({ err: thrown, outcomes: batch.length }, GIVEN_UP)
           this.#leases.drop(batch.map(({ outcome }) => outcome.leased))
           for (const { recorded } of batch) recorded()
           continue
         }
+        this.#trouble.happened({ err: thrown, outcomes: batch.length })
         // Both statements may be repeated: published is idempotent, a failure is fenced by its token.
         for (const entry of batch) entry.repeated = true
         this.#waiting.unshift(...batch)

@@ -33,7 +33,7 @@ export function nacked(message: RabbitMessage): PublishFailure {
 
 export function unroutable(message: RabbitMessage): PublishFailure {
   return permanent(
-    `RabbitMQ has no queue for ${place(message)} (NO_ROUTE); declare and bind one, or correct the route`,
+    `RabbitMQ found no queue: ${place(message)} leads to none (NO_ROUTE); declare and bind one, or correct the route`,
   )
 }
 

@@ -157,7 +157,7 @@ describeWithRabbit('RabbitMQ in trouble', () => {
         newEvent({ aggregateId: 'one', topic: queue, payload: 1 }),
       ])
     })
-    expect((await dead).error.message).toMatch(/no queue for/)
+    expect((await dead).error.message).toMatch(/found no queue/)
     await waitUntil(async () => (await fixture.rows())[2]?.status === 'published', {
       message: 'the neighbour went out',
     })

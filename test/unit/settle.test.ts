@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
 import { type LeasedEvent, Leases } from '../../src/leases.ts'
 import { Lifecycle } from '../../src/lifecycle.ts'
+import { type Logger, silentLogger } from '../../src/logger.ts'
 import { resolveOptions } from '../../src/options.ts'
 import { type Outcome, Settler } from '../../src/settle.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -44,8 +45,12 @@ it('rests longer and longer while outcomes cannot be recorded, and tells so once
 })
 
 /** A settler with a store that answers as told; tells what it told. */
-function setUp(store: Partial<Pick<Store<never>, 'settleFailed' | 'settlePublished'>>) {
+function setUp(
+  store: Partial<Pick<Store<never>, 'settleFailed' | 'settlePublished'>>,
+  logger: Logger = silentLogger,
+) {
   const options = resolveOptions({
+    logger,
     db: { execute: async () => [], transaction: async () => {} },
     publisher: { name: 'none', publish: async () => [] },
   })
@@ -84,6 +89,16 @@ it('tells of the failure under the token that holds, and not of one that was fen
     { leased: held, path: 'fallback', kind: 'failed', error, counts: true, retryInMs: 0 },
   ])
   expect(told).toEqual(['failed'])
+})
+
+it('says after the end, when it tries no more, that an outcome is left to others', async () => {
+  const logger = recordingLogger()
+  const { settler } = setUp({ settlePublished: () => Promise.reject(new Error('closed')) }, logger)
+  settler.setPatience(false)
+  await settler.record([ack(leasedAs('one'))])
+  expect(logger.lines).toMatchObject([
+    { level: 'warn', fields: { outcomes: 1 }, message: /came too late to be recorded/ as never },
+  ])
 })
 
 it('tells of a duplicate when one batch holds two acks of a row', async () => {
