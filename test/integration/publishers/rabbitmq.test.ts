@@ -93,7 +93,7 @@ describeWithRabbit('rabbitmqPublisher, on a real server', () => {
         kind: 'permanent',
         error: {
           code: 'PUBLISH_FAILED',
-          message: expect.stringContaining(`'${topic}' (NO_ROUTE)`),
+          message: expect.stringContaining(`'${topic}' leads to none (NO_ROUTE)`),
         },
       })
     }
