@@ -53,13 +53,6 @@ function describe(topic: string, error: Error, type: string): string {
   return error.message.startsWith('Invalid message') ? error.name : error.message
 }
 
-/** For what a batch did not get to before it had to report. */
-export const TOOK_TOO_LONG: PublishFailure = {
-  ok: false,
-  kind: 'held',
-  error: new PublishError('PUBLISH_FAILED', 'the batch took too long to get to this event'),
-}
-
 export function isAboutTopic({ error }: PublishFailure): boolean {
   return TOPIC_REFUSED.has(protocolType(error.cause))
 }

@@ -13,10 +13,16 @@ import { groupBy } from '../group-by.ts'
 import { rejectUnknown, requireCount, requireDuration, requireMethods } from '../validate.ts'
 import { matchAcks } from './kafka-acks.ts'
 import { KafkaBatch, type Outgoing } from './kafka-batch.ts'
-import { classifyKafkaError, isAboutTopic, TOOK_TOO_LONG } from './kafka-errors.ts'
+import { classifyKafkaError, isAboutTopic } from './kafka-errors.ts'
 import { KafkaLines } from './kafka-lines.ts'
 import { KafkaPartitions } from './kafka-partitions.ts'
-import type { Publisher, PublishFailure, PublishResult, PublishRules } from './publisher.ts'
+import {
+  type Publisher,
+  type PublishFailure,
+  type PublishResult,
+  type PublishRules,
+  TOOK_TOO_LONG,
+} from './publisher.ts'
 
 /** What is used of a producer, so that a kafkajs-compatible one from elsewhere fits too. */
 export type KafkaProducer = Pick<Producer, 'sendBatch'>

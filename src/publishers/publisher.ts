@@ -1,5 +1,6 @@
 // The interface that hides the broker. A publisher sends a batch and says, for each event, what
 // became of it; it neither retries for long nor knows of leases, attempts or the database.
+import { PublishError } from '../errors.ts'
 import type { OutboxEvent } from '../events.ts'
 
 export interface Publisher {
@@ -62,3 +63,10 @@ export interface PublishFailure {
  * - `held`: not tried, because an earlier event of its aggregate failed in the same batch.
  */
 export type FailureKind = 'transient' | 'permanent' | 'rejected' | 'held'
+
+/** For what a batch did not get to before it had to report. */
+export const TOOK_TOO_LONG: PublishFailure = {
+  ok: false,
+  kind: 'held',
+  error: new PublishError('PUBLISH_FAILED', 'the batch took too long to get to this event'),
+}

@@ -4,14 +4,20 @@
 import { performance } from 'node:perf_hooks'
 import { type ChannelModel, connect as connectTo } from 'amqplib'
 import type { Duration } from '../duration.ts'
-import { OutboxOptionsError, PublishError } from '../errors.ts'
+import { OutboxOptionsError } from '../errors.ts'
 import { orderingKey, type OutboxEvent } from '../events.ts'
 import { groupBy } from '../group-by.ts'
 import { rejectUnknown, requireDuration } from '../validate.ts'
 import { LIFE_SIGN_MS } from './rabbitmq-connection.ts'
 import { RabbitLink } from './rabbitmq-link.ts'
 import { type RabbitmqRoute, toMessage } from './rabbitmq-message.ts'
-import type { Publisher, PublishFailure, PublishResult, PublishRules } from './publisher.ts'
+import {
+  type Publisher,
+  type PublishFailure,
+  type PublishResult,
+  type PublishRules,
+  TOOK_TOO_LONG,
+} from './publisher.ts'
 
 export type { RabbitmqRoute } from './rabbitmq-message.ts'
 
@@ -81,12 +87,6 @@ export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher 
     connect: () => link.prepare(exchange),
     disconnect: () => link.disconnect(),
   }
-}
-
-const TOOK_TOO_LONG: PublishFailure = {
-  ok: false,
-  kind: 'held',
-  error: new PublishError('PUBLISH_FAILED', 'the batch took too long to get to this event'),
 }
 
 function holds({ kind }: PublishFailure, rules: PublishRules): boolean {
