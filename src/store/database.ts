@@ -1,14 +1,15 @@
 // The one seam to Drizzle: any Drizzle Postgres database, whatever its driver, as something that runs
 // a statement. Errors come out without Drizzle's wrapper, whose message prints every parameter.
-import { DrizzleQueryError, sql, type SQL } from 'drizzle-orm'
+import { DrizzleQueryError, sql as drizzleSql, type SQL as DrizzleSQL } from 'drizzle-orm'
 import type { PgTransactionConfig } from 'drizzle-orm/pg-core'
 import { formatDuration } from '../duration.ts'
 import { StoreError } from '../errors.ts'
 import { raceTimeout } from '../race-timeout.ts'
+import type { SQL } from './sql.ts'
 
 /** What a Drizzle database and a Drizzle transaction have in common. */
 export interface Executor {
-  execute(query: SQL): PromiseLike<unknown>
+  execute(query: DrizzleSQL): PromiseLike<unknown>
 }
 
 /** Any Drizzle Postgres database: postgres-js, node-postgres, PGlite and their like. */
@@ -45,12 +46,17 @@ export function isSerializationFailure(thrown: unknown): boolean {
  */
 export async function run<Row>(executor: Executor, step: string, query: SQL): Promise<Row[]> {
   try {
-    const result = await executor.execute(sql`${sql.raw(`/* aftercommit: ${step} */`)} ${query}`)
+    const result = await executor.execute(toDrizzle(step, query))
     // postgres-js answers with the rows, node-postgres and PGlite with an object around them.
     return (Array.isArray(result) ? result : (result as { rows: Row[] }).rows) as Row[]
   } catch (thrown) {
     throw storeError(step, thrown instanceof DrizzleQueryError ? thrown.cause : thrown)
   }
+}
+
+function toDrizzle(step: string, { texts, values }: SQL): DrizzleSQL {
+  const named = [`/* aftercommit: ${step} */ ${texts[0]}`, ...texts.slice(1)]
+  return drizzleSql(Object.assign(named, { raw: named }), ...values)
 }
 
 /**

@@ -1,8 +1,8 @@
 // Applies the generated migrations under drizzle/. All of it is one transaction behind an advisory
 // lock that ends with it, so ten instances may start at once and a crash half way leaves nothing.
 import { readdir, readFile } from 'node:fs/promises'
-import { sql, type SQL } from 'drizzle-orm'
 import { type DrizzleDatabase, type Executor, run } from './database.ts'
+import { sql, type SQL } from './sql.ts'
 import { lockName, quoteName, type TableName } from './table-name.ts'
 
 const FOLDER = new URL('../../drizzle/', import.meta.url)

@@ -12,8 +12,8 @@
 //    the run is taken that begins with its oldest pending row: laid side by side, the n-th of those locked is
 //    the n-th of all. Asking for each row whether an earlier one is missing took 8 s for 5,000 rows of one
 //    aggregate, and so did a join wherever Postgres took it for a small one; this takes 0.2 s.
-import { sql, type SQL } from 'drizzle-orm'
 import { DEAD_LETTER_COPY, EVENT_COLUMNS, encodeArray, PENDING } from './rows.ts'
+import { sql, type SQL } from './sql.ts'
 import type { ClaimRequest, StoreRules } from './store.ts'
 import { qualifiedName } from './table-name.ts'
 

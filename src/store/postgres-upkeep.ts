@@ -1,8 +1,8 @@
 // The statements beside the path: what is old, what is dead, how much there is. Each is bounded, so that
 // none of them is in the way of the path, however large the table.
-import { sql, type SQL } from 'drizzle-orm'
 import { type DrizzleDatabase, run, runWithin } from './database.ts'
 import { EVENT_COLUMNS, type EventRow, encodeArray, toEvent } from './rows.ts'
+import { sql, type SQL } from './sql.ts'
 import type {
   Count,
   DeadLetterFilter,

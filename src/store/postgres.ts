@@ -1,7 +1,6 @@
 // Every SQL statement of the outbox, one function each. Lists travel as one text parameter (JSON or an
 // array literal) that the statement casts: the text of a statement never changes with the number of
 // rows, and every driver binds a string in the same way. No session state: it works behind PgBouncer.
-import { sql, type SQL } from 'drizzle-orm'
 import type { PreparedEvent } from '../events.ts'
 import { type DrizzleDatabase, type Executor, run, runWithin } from './database.ts'
 import { migrate } from './migrate.ts'
@@ -16,6 +15,7 @@ import {
   PUBLISHED,
   toEvent,
 } from './rows.ts'
+import { sql, type SQL } from './sql.ts'
 import type {
   ClaimRequest,
   FailureRecord,

@@ -1,6 +1,6 @@
 // How rows and lists cross between Postgres and the application.
-import { sql } from 'drizzle-orm'
 import type { OutboxEvent } from '../events.ts'
+import { sql } from './sql.ts'
 
 // Statistics are from a quiet time, when next to nothing was pending, and a long history keeps them so while a
 // backlog builds up. By them an index of pending rows is the cheapest way to any row, be it known by its id or

@@ -1,7 +1,7 @@
 // Names of the schema and the table, checked once and quoted wherever they meet SQL.
-import { sql, type SQL } from 'drizzle-orm'
 import { OutboxOptionsError } from '../errors.ts'
 import { isStorable } from '../payload.ts'
+import { sql, type SQL } from './sql.ts'
 
 export interface TableName {
   readonly schema: string
