@@ -265,7 +265,7 @@ it('tries a rejected event again after a backoff, then makes it a dead letter', 
   expect(await dead).toMatchObject({ attempts: 3, error: { code: 'HANDLER_FAILED' } })
   expect(await outbox.pollOnce()).toBe(0)
   expect(await fixture.rows()).toMatchObject([
-    { status: 'dead_letter', attempts: 3, last_error: /no such customer/ as never },
+    { status: 'dead_letter', attempts: 3, last_error: expect.stringMatching(/no such customer/) },
   ])
 })
 

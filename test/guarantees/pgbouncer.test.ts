@@ -194,7 +194,10 @@ skipped.each(Object.entries(drivers))('behind PgBouncer, on %s', (_, open) => {
     await saver!.withOutbox(async (__, emit) => emit([newEvent(), newEvent()]))
     expect(await a!.pollOnce()).toBe(2)
     expect(await countByStatus()).toEqual({ dead_letter: 2 })
-    expect(await b!.deadLetters.list()).toMatchObject([{ error: /not yet/ }, { error: /not yet/ }])
+    expect(await b!.deadLetters.list()).toMatchObject([
+      { error: expect.stringMatching(/not yet/) },
+      { error: expect.stringMatching(/not yet/) },
+    ])
     broken = false
     expect(await b!.deadLetters.retry({ all: true })).toBe(2)
     expect(await a!.pollOnce()).toBe(2)

@@ -125,7 +125,9 @@ describe('the proxy in front of Postgres', () => {
   it('refuses connections until it accepts again', async () => {
     await insert(5)
     await proxy.refuse()
-    await expect(insert(6)).rejects.toMatchObject({ code: /CONNECTION_CLOSED|ECONNREFUSED/ })
+    await expect(insert(6)).rejects.toMatchObject({
+      code: expect.stringMatching(/CONNECTION_CLOSED|ECONNREFUSED/),
+    })
     const socket = connectSocket(proxy.port, '127.0.0.1')
     const [refusal] = await once(socket, 'error')
     expect(refusal).toMatchObject({ code: 'ECONNREFUSED' })

@@ -75,7 +75,7 @@ describeWithKafka('kafkaPublisher', () => {
     await publisher.disconnect?.()
     expect(alone).toMatchObject({
       kind: 'permanent',
-      error: { message: /MESSAGE_TOO_LARGE/ as never },
+      error: { message: expect.stringMatching(/MESSAGE_TOO_LARGE/) },
     })
   })
 
@@ -122,7 +122,7 @@ describeWithKafka('kafkaPublisher', () => {
     const publisher = kafkaPublisher({ kafka })
     const [result] = await publisher.publish([outboxEvent()])
     expect(result).toMatchObject({ kind: 'transient', scope: 'broker' })
-    expect(result).toMatchObject({ error: { message: /ECONNREFUSED/ as never } })
+    expect(result).toMatchObject({ error: { message: expect.stringMatching(/ECONNREFUSED/) } })
     await publisher.disconnect?.()
   })
 

@@ -137,7 +137,10 @@ describeWithRabbit('rabbitmqPublisher, on a real server', () => {
     const events = [outboxEvent({ type: 'Odd' }), outboxEvent({ topic: queue })]
     const results = await publisher.publish(events)
     await publisher.disconnect?.()
-    expect(results).toMatchObject([{ kind: 'permanent', error: { message } }, { ok: true }])
+    expect(results).toMatchObject([
+      { kind: 'permanent', error: { message: expect.stringMatching(message) } },
+      { ok: true },
+    ])
   })
 
   it('makes what AMQP cannot carry permanent, and nothing beside it', async () => {
@@ -169,7 +172,9 @@ describeWithRabbit('rabbitmqPublisher, on a real server', () => {
       forbidden(),
     ])
     expect(verdicts(results)).toEqual(['ok', 'permanent', 'ok', 'permanent'])
-    expect(results[1]).toMatchObject({ error: { message: /ACCESS_REFUSED/ as never } })
+    expect(results[1]).toMatchObject({
+      error: { message: expect.stringMatching(/ACCESS_REFUSED/) },
+    })
     expect(verdicts(await publisher.publish([forbidden()]))).toEqual(['permanent'])
     expect(verdicts(await publisher.publish([outboxEvent({ topic: queue })]))).toEqual(['ok'])
     await publisher.disconnect?.()
@@ -262,7 +267,7 @@ describeWithRabbit('rabbitmqPublisher, on a real server', () => {
     const results = await publisher.publish(events)
     const stuck = results.findIndex(({ ok }) => !ok)
     expect(results.slice(stuck)).toMatchObject([
-      { kind: 'transient', scope: 'topic', error: { message: /nack/ as never } },
+      { kind: 'transient', scope: 'topic', error: { message: expect.stringMatching(/nack/) } },
       ...results.slice(stuck + 1).map(() => ({ kind: 'held' })),
     ])
     const arrived = () => far.read(queue).then((messages) => messages.map(({ value }) => value))
