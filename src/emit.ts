@@ -7,7 +7,7 @@ import {
   type EventName,
   versionOf,
 } from './catalog.ts'
-import { EventRefusedError } from './errors.ts'
+import { EventRefusedError, withoutText } from './errors.ts'
 import {
   type AggregateId,
   type EventDetails,
@@ -19,7 +19,7 @@ import {
   requireObject,
   requireText,
 } from './events.ts'
-import { validatePayload, withoutText } from './standard-schema.ts'
+import { validatePayload } from './standard-schema.ts'
 import { suggest } from './validate.ts'
 
 /** Emits one event, or many, into the unit of work; answers the ids. */

@@ -19,6 +19,7 @@ export const ERROR_CODES = [
   'TABLE_MISSING',
   'PUBLISH_FAILED',
   'PUBLISH_TIMEOUT',
+  'SERIALIZER_FAILED',
   'NO_HANDLER',
   'HANDLER_FAILED',
   'HANDLER_TIMEOUT',
@@ -69,4 +70,15 @@ export function describeError(thrown: unknown): string {
 
 export function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))
+}
+
+/** What was thrown and where, without its text, which may quote the payload. */
+export function withoutText(thrown: unknown): Error {
+  const safe = new Error('its text is left out, as it may quote the payload')
+  if (!(thrown instanceof Error)) return safe
+  const { name, message, stack = '' } = thrown
+  const frames = stack.indexOf(`${message}\n    at `)
+  safe.name = name
+  safe.stack = `${name}: ${safe.message}${frames < 0 ? '' : stack.slice(frames + message.length)}`
+  return safe
 }

@@ -144,19 +144,6 @@ export function refOf({ id, type, aggregateType, aggregateId, topic }: EventRef)
   return { id, type, aggregateType, aggregateId, topic }
 }
 
-/** Metadata as message headers: the same on every broker, and the same from both paths. */
-export function messageHeaders(event: OutboxEvent): Record<string, string> {
-  return {
-    ...event.headers,
-    'event-id': event.id,
-    'event-type': event.type,
-    'event-seq': String(event.seq),
-    'aggregate-type': event.aggregateType,
-    'aggregate-id': event.aggregateId,
-    'occurred-at': event.occurredAt.toISOString(),
-  }
-}
-
 function topicFromRules(event: NewEvent, { topic }: EventRules): string {
   if (typeof topic === 'function') return topic(event)
   return topic ?? event.aggregateType

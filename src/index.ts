@@ -31,6 +31,9 @@ export type {
   PublishRules,
   PublishSuccess,
 } from './publishers/publisher.ts'
+export type { Envelope } from './envelope/envelope.ts'
+export { cloudEvents, type CloudEvents, type CloudEventsOptions } from './envelope/cloud-events.ts'
+export type { EventSerializer, Serialized, SerializedMessage } from './envelope/serializer.ts'
 export type {
   Circuit,
   Dead,

@@ -1,7 +1,7 @@
 // Standard Schema, version 1 (standardschema.dev): the one shape that zod, valibot, arktype and others give
 // their validators. It is a few lines, so nothing has to be installed for it. What a validator says of a
 // payload may quote it, so an error names the places and keeps the texts to itself.
-import { EventRefusedError } from './errors.ts'
+import { EventRefusedError, withoutText } from './errors.ts'
 
 /** Any validator that follows Standard Schema. */
 export interface StandardSchema<Input = unknown, Output = Input> {
@@ -50,17 +50,6 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
   if (!isHolder || value === null) return false
   const { version, validate } = (value as Partial<StandardSchema>)['~standard'] ?? {}
   return version === 1 && typeof validate === 'function'
-}
-
-/** What was thrown and where, without its text, which may quote the payload. */
-export function withoutText(thrown: unknown): Error {
-  const safe = new Error('its text is left out, as it may quote the payload')
-  if (!(thrown instanceof Error)) return safe
-  const { name, message, stack = '' } = thrown
-  const frames = stack.indexOf(`${message}\n    at `)
-  safe.name = name
-  safe.stack = `${name}: ${safe.message}${frames < 0 ? '' : stack.slice(frames + message.length)}`
-  return safe
 }
 
 function ask(type: string, schema: StandardSchema, payload: unknown): StandardResult<unknown> {

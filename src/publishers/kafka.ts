@@ -7,6 +7,8 @@
 import { performance } from 'node:perf_hooks'
 import type { Kafka, Producer } from 'kafkajs'
 import type { Duration } from '../duration.ts'
+import { type Envelope, resolveEnvelope } from '../envelope/envelope.ts'
+import { writeAll } from '../envelope/serializer.ts'
 import { OutboxOptionsError, toError } from '../errors.ts'
 import type { OutboxEvent } from '../events.ts'
 import { groupBy } from '../group-by.ts'
@@ -45,9 +47,13 @@ export interface KafkaPublisherOptions {
    * `max.message.bytes`, 1 MB by default; keep this below it. @default 900_000
    */
   maxRequestBytes?: number
+  /** What a message looks like: 'headers', 'json', cloudEvents({ source }), or a serializer. @default 'headers' */
+  envelope?: Envelope
 }
 
-const KNOWN = ['kafka', 'producer', 'retries', 'requestTimeout', 'maxRequestBytes']
+const KNOWN = ['kafka', 'producer', 'retries', 'requestTimeout', 'maxRequestBytes', 'envelope']
+
+const WIRE_RULES = { attributePrefix: 'ce_', jsonType: undefined } as const
 
 /** Reconnecting comes on top of a request: kafkajs tries that six times by default, over some 15 s. */
 const RECONNECT_MS = 15_000
@@ -58,6 +64,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   const retries = requireCount('retries', options.retries ?? 2, 100, 0)
   const maxBytes = requireCount('maxRequestBytes', options.maxRequestBytes ?? 900_000, 2 ** 30)
   const requestTimeoutMs = requireDuration('requestTimeout', options.requestTimeout ?? '30s', 1)
+  const write = resolveEnvelope(options.envelope ?? 'headers', WIRE_RULES)
   if (Boolean(kafka) === Boolean(given)) {
     throw new OutboxOptionsError(
       "kafkaPublisher() takes either kafka (a kafkajs client) or producer, e.g. { kafka: new Kafka({ brokers: ['localhost:9092'] }) }",
@@ -72,7 +79,9 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   const sender: KafkaProducer = (given ?? own)!
 
   async function publish(events: readonly OutboxEvent[], rules: PublishRules = {}) {
-    const batch = new KafkaBatch(events, rules, performance.now() + requestTimeoutMs)
+    const closesAt = performance.now() + requestTimeoutMs
+    const messages = await writeAll(events, write, requestTimeoutMs)
+    const batch = new KafkaBatch(events, messages, rules, closesAt)
     for (const round of batch.rounds()) {
       const topics = groupBy(batch.admit(round), ({ event }) => event.topic)
       await Promise.all([...topics.values()].map((ofTopic) => sendTopic(ofTopic, batch)))

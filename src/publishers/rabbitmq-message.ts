@@ -1,7 +1,8 @@
 // An event as a message: where it goes, and what travels with it.
 import type { Options } from 'amqplib'
+import type { WireMessage } from '../envelope/wire-message.ts'
 import { toError } from '../errors.ts'
-import { messageHeaders, type OutboxEvent } from '../events.ts'
+import type { OutboxEvent } from '../events.ts'
 import { permanent } from './rabbitmq-errors.ts'
 import type { PublishFailure } from './publisher.ts'
 
@@ -25,6 +26,7 @@ const SPECIAL_HEADERS = ['CC', 'BCC']
 
 export function toMessage(
   event: OutboxEvent,
+  { value, headers, contentType }: WireMessage,
   exchange: string,
   route: ((event: OutboxEvent) => RabbitmqRoute) | undefined,
 ): RabbitMessage | PublishFailure {
@@ -41,7 +43,7 @@ export function toMessage(
       `the route of '${event.type}' must be an object with exchange and routingKey, each a string or left out`,
     )
   }
-  const special = SPECIAL_HEADERS.find((name) => name in event.headers)
+  const special = SPECIAL_HEADERS.find((name) => name in headers)
   if (special) {
     return permanent(
       `the header '${special}' of '${event.type}' has a meaning of its own in RabbitMQ; use another name`,
@@ -50,14 +52,14 @@ export function toMessage(
   return {
     ...place,
     id: event.id,
-    content: Buffer.from(event.payload),
+    content: typeof value === 'string' ? Buffer.from(value) : value,
     properties: {
       mandatory: true,
       persistent: true,
-      contentType: 'application/json',
+      ...(contentType !== undefined && { contentType }),
       messageId: event.id,
       type: event.type,
-      headers: messageHeaders(event),
+      headers,
       ...timestampOf(event),
     },
   }

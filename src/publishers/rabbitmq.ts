@@ -4,6 +4,9 @@
 import { performance } from 'node:perf_hooks'
 import { type ChannelModel, connect as connectTo } from 'amqplib'
 import type { Duration } from '../duration.ts'
+import { type Envelope, resolveEnvelope } from '../envelope/envelope.ts'
+import { writeAll } from '../envelope/serializer.ts'
+import type { WireMessage } from '../envelope/wire-message.ts'
 import { OutboxOptionsError } from '../errors.ts'
 import { orderingKey, type OutboxEvent } from '../events.ts'
 import { groupBy } from '../group-by.ts'
@@ -38,9 +41,21 @@ export interface RabbitmqPublisherOptions {
   connectTimeout?: Duration
   /** How long a confirm may take before the event counts as unsent and goes again. @default '30s' */
   confirmTimeout?: Duration
+  /** What a message looks like: 'headers', 'json', cloudEvents({ source }), or a serializer. @default 'headers' */
+  envelope?: Envelope
 }
 
-const KNOWN = ['url', 'connect', 'exchange', 'route', 'connectTimeout', 'confirmTimeout']
+const KNOWN = [
+  'url',
+  'connect',
+  'exchange',
+  'route',
+  'connectTimeout',
+  'confirmTimeout',
+  'envelope',
+]
+
+const WIRE_RULES = { attributePrefix: 'cloudEvents:', jsonType: 'application/json' } as const
 
 export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher {
   rejectUnknown('rabbitmqPublisher()', options, KNOWN)
@@ -53,16 +68,21 @@ export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher 
       "route must be a function of the event, e.g. (event) => ({ exchange: 'orders', routingKey: event.type })",
     )
   }
+  const write = resolveEnvelope(options.envelope ?? 'headers', WIRE_RULES)
   const link = new RabbitLink(connector(options, openMs), { openMs, confirmMs })
 
   async function publish(events: readonly OutboxEvent[], rules: PublishRules = {}) {
     const results = new Map<OutboxEvent, PublishResult>()
     const closesAt = performance.now() + confirmMs
+    const messages = await writeAll(events, write, confirmMs)
+    const written = new Map(events.map((event, n) => [event, messages[n]!]))
     const sendLane = async (lane: readonly OutboxEvent[]) => {
       let failure: PublishFailure | undefined
       for (const event of lane) {
         if (performance.now() > closesAt) failure ??= TOOK_TOO_LONG
-        const result: PublishResult = failure ? { ...failure, kind: 'held' } : await send(event)
+        const result: PublishResult = failure
+          ? { ...failure, kind: 'held' }
+          : await send(event, written.get(event)!)
         results.set(event, result)
         if (!result.ok && holds(result, rules)) failure ??= result
       }
@@ -71,8 +91,12 @@ export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher 
     return events.map((event) => results.get(event)!)
   }
 
-  async function send(event: OutboxEvent): Promise<PublishResult> {
-    const message = toMessage(event, exchange, route)
+  async function send(
+    event: OutboxEvent,
+    written: WireMessage | PublishFailure,
+  ): Promise<PublishResult> {
+    if ('ok' in written) return written
+    const message = toMessage(event, written, exchange, route)
     if ('ok' in message) return message
     const failure = await link.send(message)
     if (failure) return failure

@@ -9,6 +9,8 @@ export type RabbitMessage = {
   readonly key: string
   readonly id: string
   readonly value: string
+  /** The value as it is. */
+  readonly bytes: Buffer
   readonly headers: Record<string, string>
   /** Everything else that came with it. */
   readonly properties: Record<string, unknown>
@@ -70,6 +72,7 @@ export async function openRabbit(url: string): Promise<Rabbit> {
           key: texts['aggregate-id'] ?? '',
           id: texts['event-id'] ?? '',
           value: got.content.toString(),
+          bytes: got.content,
           headers: texts,
           properties,
         })

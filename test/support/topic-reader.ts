@@ -7,6 +7,8 @@ import { waitUntil } from './wait-until.ts'
 export type TopicMessage = {
   key: string | null
   value: string | null
+  /** The value as it is. */
+  bytes: Buffer | null
   headers: Record<string, string>
   partition: number
   offset: string
@@ -89,6 +91,7 @@ export async function readTopic(brokers: string[], topic: string): Promise<Topic
       messages.push({
         key: key?.toString() ?? null,
         value: value?.toString() ?? null,
+        bytes: value,
         headers: readHeaders(headers),
         partition,
         offset,

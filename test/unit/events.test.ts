@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { messageHeaders, orderingKey, prepareEvent } from '../../src/events.ts'
+import { orderingKey, prepareEvent } from '../../src/events.ts'
 import { lenientRules, newEvent, outboxEvent } from '../support/sample-events.ts'
 
 const prepare = (overrides: Parameters<typeof newEvent>[0], rules = {}) =>
@@ -95,27 +95,6 @@ describe('prepareEvent()', () => {
     expect(prepare({ maxAttempts: 1 }, rules).maxAttempts).toBe(1)
     expect(prepare({}, rules).maxAttempts).toBe(3)
     expect(prepare({ type: 'Other' }, rules).maxAttempts).toBe(10)
-  })
-})
-
-describe('messageHeaders()', () => {
-  it('says what the event is, with the free headers', () => {
-    const event = outboxEvent({
-      id: 'the-id',
-      seq: 17,
-      aggregateId: 'o-1',
-      headers: { tenant: 'acme', 'correlation-id': 'c-1' },
-    })
-    expect(messageHeaders(event)).toEqual({
-      tenant: 'acme',
-      'correlation-id': 'c-1',
-      'event-id': 'the-id',
-      'event-type': 'OrderCompleted',
-      'event-seq': '17',
-      'aggregate-type': 'order',
-      'aggregate-id': 'o-1',
-      'occurred-at': '2026-01-02T03:04:05.678Z',
-    })
   })
 })
 

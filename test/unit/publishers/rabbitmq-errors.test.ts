@@ -9,8 +9,8 @@ const refusal = (code: number, text: string) =>
   Object.assign(new Error(`Channel closed by server: ${code} with message "${text}"`), { code })
 
 function judge(error: Error, { topic = 'orders', bytes = 2, alone = false } = {}) {
-  const event = outboxEvent({ topic, payload: 'x'.repeat(bytes) })
-  const message = toMessage(event, 'shop', undefined)
+  const written = { value: 'x'.repeat(bytes), headers: {}, contentType: undefined }
+  const message = toMessage(outboxEvent({ topic }), written, 'shop', undefined)
   if ('ok' in message) throw message.error
   const { kind, scope } = classifyChannelError(message, error, alone)
   return scope ? `${kind} ${scope}` : kind

@@ -1,0 +1,57 @@
+// What an event looks like on the wire: what of it is the value, and what travels beside it. Consumers are written
+// against this, so each form is fixed; 'headers' is what they get if nobody says anything.
+import { show } from '../duration.ts'
+import { OutboxOptionsError } from '../errors.ts'
+import type { OutboxEvent } from '../events.ts'
+import { CloudEvents, cloudEvents, writeCloudEvent } from './cloud-events.ts'
+import { type EventSerializer, writeWith } from './serializer.ts'
+import {
+  messageHeaders,
+  splitHeaders,
+  type WireMessage,
+  type WireRules,
+  withMember,
+  type Writer,
+} from './wire-message.ts'
+
+/**
+ * - `'headers'`: the payload is the value, everything else is in headers.
+ * - `'json'`: the same headers, and the value is one JSON object with all of it.
+ * - `cloudEvents({ source })`: by the CloudEvents binding of the broker.
+ * - a function: what it answers is the value, whatever it is.
+ */
+export type Envelope = 'headers' | 'json' | CloudEvents | EventSerializer
+
+export function resolveEnvelope(envelope: Envelope, rules: WireRules): Writer {
+  if (envelope === 'headers') return (event) => writePlain(event, event.payload, rules)
+  if (envelope === 'json') return (event) => writePlain(event, jsonOf(event), rules)
+  if (envelope instanceof CloudEvents) return (event) => writeCloudEvent(event, envelope, rules)
+  // Uncalled it is a function too, one that would make every event a dead letter.
+  const isUncalled = (envelope as unknown) === cloudEvents
+  if (typeof envelope === 'function' && !isUncalled) return writeWith(envelope)
+  throw new OutboxOptionsError(
+    `envelope must be 'headers', 'json', cloudEvents({ source }) or a function that serializes an event, got ${show(envelope)}`,
+  )
+}
+
+function writePlain(event: OutboxEvent, value: string, { jsonType }: WireRules): WireMessage {
+  return { value, headers: messageHeaders(event), contentType: jsonType }
+}
+
+function jsonOf(event: OutboxEvent): string {
+  const { version, correlationId, traceparent, free } = splitHeaders(event)
+  const { id, type, seq, aggregateType, aggregateId, occurredAt } = event
+  const about = {
+    id,
+    type,
+    seq,
+    aggregateType,
+    aggregateId,
+    occurredAt,
+    version,
+    correlationId,
+    traceparent,
+    headers: Object.keys(free).length > 0 ? free : undefined,
+  }
+  return withMember(about, 'payload', event.payload)
+}
