@@ -1,5 +1,6 @@
-// What a kafkajs error means for the events it hit: the destination's trouble, or the message's own fault.
+// What an error of a Kafka client means for the events it hit: the destination's trouble, or the message's own fault.
 import { PublishError } from '../errors.ts'
+import { typeOfCode } from './kafka-confluent.ts'
 import type { PublishFailure } from './publisher.ts'
 
 /** Said of a topic as a whole: by its metadata, so also to those who only happened to ask. */
@@ -41,14 +42,17 @@ export function classifyKafkaError(topic: string, error: Error): PublishFailure 
 /** kafkajs wraps its errors; the protocol's own word is somewhere down the chain of causes. */
 function protocolType(error: unknown): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    const { type } = cause as { type?: unknown }
-    if (typeof type === 'string') return type
+    const { type, code } = cause as { type?: unknown; code?: unknown }
+    const known = typeOfCode(code) ?? type
+    if (typeof known === 'string') return known
   }
   return ''
 }
 
 // kafkajs prints a whole message, payload and all, in the text of some errors of its own.
 function describe(topic: string, error: Error, type: string): string {
+  // Errors of its own are called so by librdkafka.
+  if (type.startsWith('ERR__')) return `no delivery to the topic '${topic}': ${type}`
   if (type) return `Kafka refused an event for the topic '${topic}': ${type}`
   return error.message.startsWith('Invalid message') ? error.name : error.message
 }

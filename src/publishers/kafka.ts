@@ -1,20 +1,21 @@
-// Kafka through kafkajs: acks from all replicas, keys, headers, and a result per event.
+// Kafka through kafkajs, or a producer that does as if: acks from all replicas, keys, headers, and a result per event.
 // What kafkajs does shapes this file. Its idempotent producer takes a failed send's sequence numbers back,
 // so a broker that did write that batch drops the next one as a duplicate and acks it: a loss. A retry after
 // a leader moved to a broker that has already answered skips that partition, yet resolves. And it reports
 // one error for all partitions of a request, of which others may have been written. Hence: not idempotent,
 // a request per partition, and an event counts as sent only if its own partition was acknowledged.
 import { performance } from 'node:perf_hooks'
-import type { Kafka, Producer } from 'kafkajs'
+import type { Kafka, Producer, ProducerConfig } from 'kafkajs'
 import type { Duration } from '../duration.ts'
 import { type Envelope, resolveEnvelope } from '../envelope/envelope.ts'
 import { writeAll } from '../envelope/serializer.ts'
 import { OutboxOptionsError, toError } from '../errors.ts'
-import type { OutboxEvent } from '../events.ts'
+import { orderingKey, type OutboxEvent } from '../events.ts'
 import { groupBy } from '../group-by.ts'
 import { rejectUnknown, requireCount, requireDuration, requireMethods } from '../validate.ts'
 import { matchAcks } from './kafka-acks.ts'
 import { KafkaBatch, type Outgoing } from './kafka-batch.ts'
+import { isConfluent, MESSAGE_TIMEOUT } from './kafka-confluent.ts'
 import { classifyKafkaError, isAboutTopic } from './kafka-errors.ts'
 import { KafkaLines } from './kafka-lines.ts'
 import { KafkaPartitions } from './kafka-partitions.ts'
@@ -33,14 +34,18 @@ export interface KafkaPublisherOptions {
   /** A kafkajs client. The publisher makes its own producer with it, and closes only that. */
   kafka?: Pick<Kafka, 'producer'>
   /**
-   * Instead of `kafka`: a producer that you connect and close. Its retries must end within
-   * `requestTimeout` times `retries` + 1. How it partitions is unknown, so requests are per topic, results
-   * may carry no partition, and a partition that kafkajs skips in silence goes unnoticed.
+   * Instead of `kafka`: a producer that you connect and close, of kafkajs or of @confluentinc/kafka-javascript. The
+   * retries of kafkajs must end within `requestTimeout` times `retries` + 1. How it partitions is unknown, so
+   * requests are per topic, results may carry no partition, and a partition that kafkajs skips in silence goes
+   * unnoticed.
    */
   producer?: KafkaProducer
   /** How often kafkajs tries again by itself, for a leader that moves. The outbox does the rest. @default 2 */
   retries?: number
-  /** The `requestTimeout` that the kafkajs client was made with. @default '30s', as in kafkajs */
+  /**
+   * The `requestTimeout` that the kafkajs client was made with, or the `message.timeout.ms` of the Confluent producer.
+   * @default '30s' and '5m', as in these
+   */
   requestTimeout?: Duration
   /**
    * The most that goes into one request. Brokers limit what one partition gets at once by their
@@ -63,7 +68,6 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   const { kafka, producer: given } = options
   const retries = requireCount('retries', options.retries ?? 2, 100, 0)
   const maxBytes = requireCount('maxRequestBytes', options.maxRequestBytes ?? 900_000, 2 ** 30)
-  const requestTimeoutMs = requireDuration('requestTimeout', options.requestTimeout ?? '30s', 1)
   const write = resolveEnvelope(options.envelope ?? 'headers', WIRE_RULES)
   if (Boolean(kafka) === Boolean(given)) {
     throw new OutboxOptionsError(
@@ -74,9 +78,13 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     requireMethods('kafka', kafka, ['producer'], 'a kafkajs client: new Kafka({ brokers })')
   else requireMethods('producer', given, ['sendBatch'], 'a connected kafkajs producer')
 
+  const eachAlone = given !== undefined && isConfluent(given)
+  const timeout = options.requestTimeout ?? (eachAlone ? MESSAGE_TIMEOUT : '30s')
+  const requestTimeoutMs = requireDuration('requestTimeout', timeout, 1)
   const partitions = kafka ? new KafkaPartitions() : null
-  const own = kafka && new KafkaLines(() => kafka.producer(producerConfig(retries, partitions!)))
+  const own = kafka && new KafkaLines(producerMaker(kafka, producerConfig(retries, partitions!)))
   const sender: KafkaProducer = (given ?? own)!
+  const settings = eachAlone ? {} : { acks: -1 }
 
   async function publish(events: readonly OutboxEvent[], rules: PublishRules = {}) {
     const closesAt = performance.now() + requestTimeoutMs
@@ -90,7 +98,8 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   }
 
   async function sendTopic(ofTopic: readonly Outgoing[], batch: KafkaBatch) {
-    if (!partitions) return await sendInTurn(ofTopic, batch)
+    if (eachAlone) return await sendEachAlone(ofTopic, batch)
+    if (!partitions) return await sendInTurn(ofTopic, batch, maxBytes)
     // The first event of a topic goes alone: with it kafkajs learns, and tells, how many partitions it has.
     let rest = ofTopic
     if (!partitions.knows(ofTopic[0]!.event.topic)) {
@@ -98,16 +107,21 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
       await exclusively(() => send([ofTopic[0]!], batch, true))
     }
     const lanes = partitions.divide(rest)
-    await Promise.all(lanes.map((lane) => sendInTurn(lane, batch)))
+    await Promise.all(lanes.map((lane) => sendInTurn(lane, batch, maxBytes)))
+  }
+
+  async function sendEachAlone(ofTopic: readonly Outgoing[], batch: KafkaBatch) {
+    const lanes = groupBy(ofTopic, ({ event }) => orderingKey(event))
+    await Promise.all([...lanes.values()].map((lane) => sendInTurn(lane, batch, 0)))
   }
 
   // One after another for one partition; what would follow a failed request might overtake it.
-  async function sendInTurn(lane: readonly Outgoing[], batch: KafkaBatch) {
+  async function sendInTurn(lane: readonly Outgoing[], batch: KafkaBatch, chunkBytes: number) {
     let failure: PublishFailure | undefined
-    for (const chunk of chunksOf(lane, maxBytes)) {
+    for (const chunk of chunksOf(lane, chunkBytes)) {
       if (performance.now() > batch.closesAt) failure ??= TOOK_TOO_LONG
       if (failure) batch.hold(chunk, failure)
-      else failure = await send(chunk, batch)
+      else failure = await send(chunk, batch, eachAlone)
     }
   }
 
@@ -147,7 +161,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     const { topic } = chunk[0]!.event
     try {
       const messages = chunk.map(({ message }) => message)
-      const acks = await sender.sendBatch({ acks: -1, topicMessages: [{ topic, messages }] })
+      const acks = await sender.sendBatch({ ...settings, topicMessages: [{ topic, messages }] })
       return matchAcks(chunk, acks, partitions)
     } catch (thrown) {
       const failure = classifyKafkaError(topic, toError(thrown))
@@ -163,13 +177,33 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     return mine
   }
 
-  const settlesWithinMs = requestTimeoutMs + (retries + 1) * (requestTimeoutMs + RECONNECT_MS)
+  // What librdkafka is given to deliver a message is for its own retries too.
+  const sendMs = eachAlone ? requestTimeoutMs : (retries + 1) * (requestTimeoutMs + RECONNECT_MS)
+  const settlesWithinMs = requestTimeoutMs + sendMs
   return {
     name: 'kafka',
     settlesWithinMs,
     publish,
     connect: async () => own?.connect(),
     disconnect: async () => own?.disconnect(),
+  }
+}
+
+// The first is made at once: a client that wants other settings is found out here, not at the first event.
+function producerMaker(kafka: Pick<Kafka, 'producer'>, config: ProducerConfig): () => Producer {
+  const make = () => kafka.producer(config)
+  let first: Producer | null
+  try {
+    first = make()
+  } catch {
+    throw new OutboxOptionsError(
+      'kafka must be a kafkajs client, and this one does not take the settings of a kafkajs producer; of @confluentinc/kafka-javascript connect a producer and pass it as producer',
+    )
+  }
+  return () => {
+    const producer = first ?? make()
+    first = null
+    return producer
   }
 }
 
