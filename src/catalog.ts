@@ -136,6 +136,7 @@ function checkDeclaration(name: string, declaration: AnyDeclaration): void {
   const given = { topic, headers, maxAttempts }
   const rules = {
     topic: undefined,
+    routedTopics: null,
     maxPayloadBytes: Number.POSITIVE_INFINITY,
     maxAttempts: 1,
     maxAttemptsByType: {},

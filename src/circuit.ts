@@ -16,7 +16,12 @@ const TEXTS = {
 } as const
 
 /** null: the broker itself. */
-export type Destination = string | null
+type Destination = string | null
+
+export interface Unreachable {
+  readonly publisher: string
+  readonly topic: Destination
+}
 
 interface OpenCircuit {
   state: 'open' | 'half-open' | 'probing'
@@ -27,13 +32,18 @@ interface OpenCircuit {
 }
 
 export class Circuits {
+  readonly #publisher: string
   readonly #lifecycle: Lifecycle
   readonly #logger: Logger
   readonly #onChance: () => void
   readonly #open = new Map<Destination, OpenCircuit>()
 
-  /** `onChance`: a probe may go out, or the backlog may drain; time to look for work. */
-  constructor(lifecycle: Lifecycle, logger: Logger, onChance: () => void) {
+  /**
+   * `publisher`: the name under which it is spoken of. `onChance`: a probe may go out, or the backlog may
+   * drain; time to look for work.
+   */
+  constructor(publisher: string, lifecycle: Lifecycle, logger: Logger, onChance: () => void) {
+    this.#publisher = publisher
     this.#lifecycle = lifecycle
     this.#logger = logger
     this.#onChance = onChance
@@ -60,13 +70,13 @@ export class Circuits {
   }
 
   /** Every destination that is out of reach now. */
-  unreachable(): Destination[] {
-    return [...this.#open.keys()]
+  unreachable(): Unreachable[] {
+    return [...this.#open.keys()].map((topic) => ({ publisher: this.#publisher, topic }))
   }
 
   /** Topics whose events are better left in the table for now. */
   unreachableTopics(): string[] {
-    return this.unreachable().filter(
+    return [...this.#open.keys()].filter(
       (topic): topic is string => topic !== null && !this.#passable(topic),
     )
   }
@@ -105,15 +115,16 @@ export class Circuits {
     const timer = setTimeout(() => this.#offerProbe(destination), delayMs).unref()
     const trouble = before?.trouble ?? new Trouble(this.#logger, TEXTS)
     this.#open.set(destination, { state: 'open', delayMs, timer, error, trouble })
-    trouble.happened({ err: error, topic: destination })
-    this.#lifecycle.tell('circuit:open', { topic: destination, error })
+    const publisher = this.#publisher
+    trouble.happened({ err: error, publisher, topic: destination })
+    this.#lifecycle.tell('circuit:open', { publisher, topic: destination, error })
   }
 
   #offerProbe(destination: Destination): void {
     const circuit = this.#open.get(destination)
     if (circuit?.state !== 'open') return
     circuit.state = 'half-open'
-    this.#lifecycle.tell('circuit:half-open', { topic: destination, error: null })
+    this.#lifecycle.tell('circuit:half-open', this.#signal(destination))
     this.#onChance()
   }
 
@@ -122,8 +133,12 @@ export class Circuits {
     if (!circuit) return
     clearTimeout(circuit.timer)
     this.#open.delete(destination)
-    circuit.trouble.isOver({ topic: destination })
-    this.#lifecycle.tell('circuit:closed', { topic: destination, error: null })
+    circuit.trouble.isOver({ publisher: this.#publisher, topic: destination })
+    this.#lifecycle.tell('circuit:closed', this.#signal(destination))
     this.#onChance()
+  }
+
+  #signal(topic: Destination) {
+    return { publisher: this.#publisher, topic, error: null }
   }
 }

@@ -5,6 +5,7 @@ import { v7 as uuidv7 } from 'uuid'
 import { show } from './duration.ts'
 import { EventRefusedError } from './errors.ts'
 import { encodePayload, isStorable } from './payload.ts'
+import { requireRoute, topicByRule, type TopicRule } from './topics.ts'
 
 /** Numbers have to be whole and exact; they are written as text. */
 export type AggregateId = string | number | bigint
@@ -66,7 +67,9 @@ export interface OutboxEvent extends PreparedEvent {
 
 /** What prepareEvent() needs to know of the options. */
 export interface EventRules {
-  readonly topic: string | ((event: NewEvent) => string) | undefined
+  readonly topic: TopicRule
+  /** The topics that have a publisher; null if all have. */
+  readonly routedTopics: ReadonlySet<string> | null
   readonly maxPayloadBytes: number
   readonly maxAttempts: number
   readonly maxAttemptsByType: Readonly<Record<string, number>>
@@ -106,7 +109,9 @@ export function prepareEvent(event: NewEvent, rules: EventRules, version?: strin
     if (!FIELDS.has(key))
       throw refuse(`${type}: an event has no field '${key}'; remove or correct it`)
   }
-  const topic = event.topic ?? topicFromRules(event, rules)
+  const aggregateType = requireText(`${type}: aggregateType`, event.aggregateType, 255)
+  const topic = requireText(`${type}: topic`, event.topic ?? topicByRule(event, rules.topic), 255)
+  requireRoute(event, topic, rules.routedTopics)
   const payload = encodePayload(type, event.payload)
   const headers = collectHeaders(type, event, version)
   const bytes = Buffer.byteLength(payload) + Buffer.byteLength(JSON.stringify(headers))
@@ -120,9 +125,9 @@ export function prepareEvent(event: NewEvent, rules: EventRules, version?: strin
   return {
     id: uuidv7(),
     type,
-    aggregateType: requireText(`${type}: aggregateType`, event.aggregateType, 255),
+    aggregateType,
     aggregateId: requireText(`${type}: aggregateId`, keyText(type, event.aggregateId), 512),
-    topic: requireText(`${type}: topic`, topic, 255),
+    topic,
     payload,
     headers,
     occurredAt: optionalDate(event.occurredAt),
@@ -142,11 +147,6 @@ export function laneKey(event: EventRef, inOrder: boolean): string {
 
 export function refOf({ id, type, aggregateType, aggregateId, topic }: EventRef): EventRef {
   return { id, type, aggregateType, aggregateId, topic }
-}
-
-function topicFromRules(event: NewEvent, { topic }: EventRules): string {
-  if (typeof topic === 'function') return topic(event)
-  return topic ?? event.aggregateType
 }
 
 function attemptsFor(type: string, event: NewEvent, rules: EventRules): number {

@@ -5,7 +5,7 @@
 import { performance } from 'node:perf_hooks'
 import type { Circuits } from './circuit.ts'
 import type { NextStep } from './delivery.ts'
-import { type EventRef, laneKey } from './events.ts'
+import { type EventRef, laneKey, type OutboxEvent } from './events.ts'
 import type { LeasedEvent, Leases } from './leases.ts'
 import type { ResolvedOptions } from './options.ts'
 import { mayFollow, splitInOrder } from './rules.ts'
@@ -17,6 +17,8 @@ const MAX_BATCH = { events: 500, characters: 4_000_000 }
 /** How many batches, of how many lanes each, are under way at once. */
 const TOGETHER = { batches: 4, lanes: Number.POSITIVE_INFINITY }
 const PER_AGGREGATE = { batches: 64, lanes: 1 }
+
+const NONE: ReadonlySet<string> = new Set()
 
 /** The lease that a unit of work wrote on its events. */
 export interface BirthLease {
@@ -76,8 +78,15 @@ export class FastPath {
     return this.#open && fits && events.every(({ topic }) => this.#circuits.accepts(topic))
   }
 
-  /** Called after COMMIT. Takes what it can send, in order, and gives the rest back. */
-  accept(events: readonly SavedEvent[], lease: BirthLease): void {
+  /**
+   * Called after COMMIT. Takes what it can send, in order, and gives the rest back: among them `behindOthers`,
+   * the ids of those that come after an event of another pipeline in the same unit of work.
+   */
+  accept(
+    events: readonly SavedEvent[],
+    lease: BirthLease,
+    behindOthers: ReadonlySet<string> = NONE,
+  ): void {
     const { inOrder } = this.#options
     const saved = events.map(({ after, ...event }) => ({ after, leased: { event, ...lease } }))
     const { left } = splitInOrder(
@@ -86,15 +95,23 @@ export class FastPath {
       ({ after, leased }) => {
         const key = laneKey(leased.event, inOrder)
         const lane = this.#lanes.get(key) ?? newLane(key)
-        const isTaken = mayFollow(after, lane.coveredSeq) && this.wants([leased.event])
+        const isTaken =
+          mayFollow(after, lane.coveredSeq) &&
+          this.wants([leased.event]) &&
+          !behindOthers.has(leased.event.id)
         if (isTaken) this.#queue(leased, lane)
-        // What comes after this one may not take the lane past it.
-        else lane.coveredSeq = Math.min(lane.coveredSeq, leased.event.seq - 1)
+        else this.passOver(leased.event)
         return isTaken
       },
     )
     if (left.length > 0) void this.#next.giveBack(left.map(({ leased }) => leased))
     this.#schedulePump()
+  }
+
+  /** An event that does not go through its lane here: what comes after it may not take the lane past it. */
+  passOver(event: OutboxEvent): void {
+    const lane = this.#lanes.get(laneKey(event, this.#options.inOrder))
+    if (lane) lane.coveredSeq = Math.min(lane.coveredSeq, event.seq - 1)
   }
 
   /** Gives back what has not been sent yet. What is under way keeps its lease: its outcome is open. */

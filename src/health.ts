@@ -1,11 +1,12 @@
 // A look inside: what the table holds, how this process has been doing, and whether that is a worry.
 // Read only. Nothing on the path depends on it.
 import { performance } from 'node:perf_hooks'
-import type { Circuits } from './circuit.ts'
+import type { Unreachable } from './circuit.ts'
 import { type Duration, formatDuration, show } from './duration.ts'
 import { OutboxOptionsError, toError } from './errors.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { Store, TableStats } from './store/store.ts'
+import type { Unrouted } from './unrouted.ts'
 import { rejectUnknown, requireCount, requireDuration } from './validate.ts'
 
 /** What the table holds, and what this process did in the last minute. */
@@ -36,7 +37,7 @@ export interface HealthLimits {
 }
 
 export interface HealthFlag {
-  readonly flag: 'database' | 'circuit' | 'pending' | 'failures' | 'poll' | 'dead'
+  readonly flag: 'database' | 'circuit' | 'pending' | 'failures' | 'poll' | 'dead' | 'unrouted'
   readonly message: string
 }
 
@@ -55,18 +56,21 @@ type Tally = { -readonly [Name in keyof OutboxStats['lastMinute']]: number }
 
 export class Health {
   readonly #store: Pick<Store<never>, 'stats' | 'countPending'>
-  readonly #circuits: Pick<Circuits, 'unreachable'>
+  readonly #circuits: { unreachable(): readonly Unreachable[] }
+  readonly #unrouted: Pick<Unrouted, 'count'>
   readonly #deadLettersHold: boolean
   #seconds: { readonly at: number; readonly tally: Tally }[] = []
 
   constructor(
     store: Pick<Store<never>, 'stats' | 'countPending'>,
-    circuits: Pick<Circuits, 'unreachable'>,
+    circuits: { unreachable(): readonly Unreachable[] },
+    unrouted: Pick<Unrouted, 'count'>,
     { events }: Lifecycle,
     deadLettersHold: boolean,
   ) {
     this.#store = store
     this.#circuits = circuits
+    this.#unrouted = unrouted
     this.#deadLettersHold = deadLettersHold
     const count = (name: keyof Tally) => () => {
       this.#thisSecond()[name] += 1
@@ -107,14 +111,15 @@ export class Health {
 
   async health(limits: HealthLimits = {}): Promise<OutboxHealth> {
     const resolved = resolveLimits(limits, this.#deadLettersHold)
-    const flags: HealthFlag[] = this.#circuits.unreachable().map((destination) => ({
+    const flags: HealthFlag[] = this.#circuits.unreachable().map(({ publisher, topic }) => ({
       flag: 'circuit',
-      message: `${destination === null ? 'the broker' : `the topic '${destination}'`} is out of reach`,
+      message: `${topic === null ? 'the broker' : `the topic '${topic}'`} of the publisher '${publisher}' is out of reach`,
     }))
     let stats: OutboxStats | null = null
     try {
       stats = await this.stats()
       flags.push(...redFlags(stats, resolved, await this.#countPending(stats, resolved)))
+      flags.push(...unroutedFlags(await this.#unrouted.count()))
     } catch (thrown) {
       flags.push({ flag: 'database', message: toError(thrown).message })
     }
@@ -170,6 +175,13 @@ function redFlags(
     flags.push({ flag: 'poll', message })
   }
   return flags
+}
+
+function unroutedFlags(byTopic: Record<string, number>): HealthFlag[] {
+  return Object.entries(byTopic).map(([topic, count]) => ({
+    flag: 'unrouted',
+    message: `${count} events wait for the topic '${topic}', which has no route; add one, or set otherwise`,
+  }))
 }
 
 interface ResolvedLimits {

@@ -4,6 +4,7 @@ export { DEFAULTS, type OutboxOptions } from './options.ts'
 export type { Duration } from './duration.ts'
 export type { Schedule } from './schedule.ts'
 export type { Logger } from './logger.ts'
+export type { TopicRule, TopicTable } from './topics.ts'
 export type { EventDetails, EventRef, NewEvent, OutboxEvent } from './events.ts'
 export {
   defineEvents,
@@ -23,6 +24,13 @@ export type { UnitOfWorkOptions } from './unit-of-work.ts'
 export type { DeadLetterListing, DeadLetters, DeadLetterSelection } from './dead-letters.ts'
 export type { HealthFlag, HealthLimits, OutboxHealth, OutboxStats } from './health.ts'
 export type { Count, DeadLetter, DeadLetterFilter, Latency, TableStats } from './store/store.ts'
+export {
+  routerPublisher,
+  type RoutedPublisher,
+  type RouterPublisher,
+  type RouterPublisherOptions,
+  type TopicScope,
+} from './publishers/router.ts'
 export type {
   FailureKind,
   Publisher,

@@ -17,6 +17,11 @@ export interface LeasedEvent {
   deadline: number
 }
 
+/** How often renewOnce() has to run: then a held lease never falls below half of its length. */
+export function renewIntervalMs(leaseMs: number): number {
+  return leaseMs / 4
+}
+
 export class Leases {
   readonly #store: Pick<Store<never>, 'renew'>
   readonly #leaseMs: number
@@ -25,11 +30,6 @@ export class Leases {
   constructor(store: Pick<Store<never>, 'renew'>, leaseMs: number) {
     this.#store = store
     this.#leaseMs = leaseMs
-  }
-
-  /** How often renewOnce() has to run: then a held lease never falls below half of its length. */
-  get renewIntervalMs(): number {
-    return this.#leaseMs / 4
   }
 
   get size(): number {

@@ -35,6 +35,8 @@ export interface Dead {
 }
 
 export interface Circuit {
+  /** The publisher whose destination it is, by its name in the router, else by its own. */
+  publisher: string
   /** The topic, or null when the whole broker is meant. */
   topic: string | null
   error: Error | null

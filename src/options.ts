@@ -6,13 +6,20 @@ import { defineEvents, type EventCatalog } from './catalog.ts'
 import { type Duration, formatDuration, show } from './duration.ts'
 import type { EmitRules } from './emit.ts'
 import { OutboxOptionsError } from './errors.ts'
-import type { NewEvent } from './events.ts'
 import { guardLogger, type Logger, silentLogger } from './logger.ts'
 import type { Publisher } from './publishers/publisher.ts'
+import {
+  EVERY_TOPIC,
+  isRouter,
+  type RoutedPublisher,
+  type RouterPublisher,
+  routedTopics,
+} from './publishers/router.ts'
 import { type ResolvedSchedule, requireSchedule, type Schedule } from './schedule.ts'
 import type { DrizzleDatabase } from './store/database.ts'
 import type { StoreRules } from './store/store.ts'
 import { checkName } from './store/table-name.ts'
+import { checkRoutes, resolveTopicRule, type TopicRule } from './topics.ts'
 import {
   MAX_TIMER_MS,
   rejectUnknown,
@@ -31,8 +38,8 @@ export interface OutboxOptions<
 > {
   /** Any Drizzle Postgres database. The outbox never closes it. */
   db: TDb
-  /** Where events go: `kafkaPublisher()`, `handlersPublisher()`, or your own. */
-  publisher: Publisher
+  /** Where events go: `kafkaPublisher()`, `handlersPublisher()`, your own, or several: `routerPublisher()`. */
+  publisher: Publisher | RouterPublisher
   /**
    * The catalog of events, from defineEvents(): emit() takes these and no others, each with its own type of
    * payload. @default emit() takes events of any name
@@ -77,10 +84,11 @@ export interface OutboxOptions<
   /** Payload and headers together. Kafka brokers refuse more than about 1 MB by default. @default 1_000_000 */
   maxPayloadBytes?: number
   /**
-   * The topic of events that name none: one name, or a function of the event.
+   * The topic of events that name none: one name, a table `{ byType, byAggregate }`, or a function of the
+   * event. What the table does not name, or the function answers undefined for, is refused at emit.
    * @default the event's aggregate type
    */
-  topic?: string | ((event: NewEvent) => string)
+  topic?: TopicRule
   /** `'key'` keeps the order of each aggregate's events; `'none'` gives it up. @default 'key' */
   ordering?: 'key' | 'none'
   /**
@@ -129,6 +137,8 @@ export interface OutboxOptions<
 }
 
 export interface ResolvedOptions extends EmitRules, StoreRules {
+  /** Where events go: a single one that takes every topic, unless the publisher is a router. */
+  readonly destinations: readonly RoutedPublisher[]
   readonly thresholdMs: number
   readonly pollIntervalMs: number
   readonly batchSize: number
@@ -203,13 +213,15 @@ export function resolveOptions(
     'a Drizzle Postgres database: drizzle(client), not the client itself',
   )
   refuseSingleClient(given.db)
-  requireMethods('publisher', given.publisher, ['publish'], 'a publisher such as kafkaPublisher()')
+  const destinations = resolveDestinations(given.publisher)
   const options = { ...DEFAULTS, ...withoutUndefined(given) }
 
   const enabled = requireBoolean('enabled', options.enabled)
   const thresholdMs = requireDuration('threshold', options.threshold, 100)
   const retentionMs = options.retention === 0 ? 0 : requireAge('retention', options.retention)
   const resolved: ResolvedOptions = {
+    destinations,
+    routedTopics: routedTopics(destinations),
     thresholdMs,
     statementTimeoutMs: Math.max(thresholdMs, SHORTEST_STATEMENT_TIMEOUT_MS),
     pollIntervalMs: requireDuration('pollInterval', options.pollInterval, 10),
@@ -223,7 +235,7 @@ export function resolveOptions(
     backoffBaseMs: requireDuration('backoffBase', options.backoffBase, 0),
     backoffMaxMs: requireDuration('backoffMax', options.backoffMax, 0),
     maxPayloadBytes: requireCount('maxPayloadBytes', options.maxPayloadBytes, 2 ** 28),
-    topic: requireTopic(options.topic),
+    topic: resolveTopicRule(options.topic),
     catalog: optional(options.events, defineEvents),
     inOrder: requireOneOf('ordering', options.ordering, ['key', 'none']) === 'key',
     deadLettersHold:
@@ -253,28 +265,24 @@ export function resolveOptions(
     workerId: requireName('workerId', options.workerId ?? `${hostname()}:${process.pid}`),
     logger: resolveLogger(options.logger),
   }
-  crossCheck(resolved, given.publisher)
+  checkRoutes(resolved)
+  crossCheck(resolved)
+  for (const destination of destinations) checkTimes(resolved, destination)
   return Object.freeze(resolved)
 }
 
-function crossCheck(options: ResolvedOptions, { timeoutMs, settlesWithinMs, name }: Publisher) {
+function resolveDestinations(publisher: OutboxOptions['publisher']): readonly RoutedPublisher[] {
+  if (isRouter(publisher)) return publisher.destinations
+  requireMethods('publisher', publisher, ['publish'], 'a publisher such as kafkaPublisher()')
+  return [{ name: publisher.name, publisher, topics: EVERY_TOPIC }]
+}
+
+function crossCheck(options: ResolvedOptions) {
   const { thresholdMs, publishTimeoutMs, backoffBaseMs, backoffMaxMs } = options
   // A send that starts on a fresh lease must end on it even if the database misses a renewal.
   if (thresholdMs <= publishTimeoutMs) {
     throw new OutboxOptionsError(
       `threshold must be longer than publishTimeout (${formatDuration(publishTimeoutMs)}), got ${formatDuration(thresholdMs)}; raise threshold or lower publishTimeout`,
-    )
-  }
-  // Rows are let go when the client must have given up; if it has not, somebody else sends them meanwhile.
-  const waitsMs = timeoutMs ?? publishTimeoutMs
-  if (settlesWithinMs !== undefined && !(settlesWithinMs <= MAX_TIMER_MS)) {
-    throw new OutboxOptionsError(
-      `the publisher ${name} may take ${settlesWithinMs} ms to give up a send, longer than the 25 days that it could be waited for; lower its timeout or its retries`,
-    )
-  }
-  if (settlesWithinMs !== undefined && settlesWithinMs < waitsMs) {
-    throw new OutboxOptionsError(
-      `the publisher ${name} says that a send settles within ${formatDuration(settlesWithinMs)}, but it is waited for longer: ${formatDuration(waitsMs)}; lower ${timeoutMs === undefined ? 'publishTimeout' : "the publisher's timeoutMs"} or raise its settlesWithinMs`,
     )
   }
   if (options.deadLettersHold && options.deadLetterRetentionMs !== null) {
@@ -295,6 +303,22 @@ function crossCheck(options: ResolvedOptions, { timeoutMs, settlesWithinMs, name
   }
 }
 
+// Rows are let go when the client must have given up; if it has not, somebody else sends them meanwhile.
+function checkTimes({ publishTimeoutMs }: ResolvedOptions, { name, publisher }: RoutedPublisher) {
+  const { timeoutMs, settlesWithinMs } = publisher
+  const waitsMs = timeoutMs ?? publishTimeoutMs
+  if (settlesWithinMs !== undefined && !(settlesWithinMs <= MAX_TIMER_MS)) {
+    throw new OutboxOptionsError(
+      `the publisher ${name} may take ${settlesWithinMs} ms to give up a send, longer than the 25 days that it could be waited for; lower its timeout or its retries`,
+    )
+  }
+  if (settlesWithinMs !== undefined && settlesWithinMs < waitsMs) {
+    throw new OutboxOptionsError(
+      `the publisher ${name} says that a send settles within ${formatDuration(settlesWithinMs)}, but it is waited for longer: ${formatDuration(waitsMs)}; lower ${timeoutMs === undefined ? 'publishTimeout' : "the publisher's timeoutMs"} or raise its settlesWithinMs`,
+    )
+  }
+}
+
 // One connection for everything: an outcome recorded in the background would become part of whatever
 // transaction is open on it, and be undone with it.
 function refuseSingleClient(db: object): void {
@@ -303,10 +327,6 @@ function refuseSingleClient(db: object): void {
   throw new OutboxOptionsError(
     'db runs on a single node-postgres Client, which transactions and the background would share; give Drizzle a Pool',
   )
-}
-
-function requireTopic(topic: OutboxOptions['topic']): OutboxOptions['topic'] {
-  return topic === undefined || typeof topic === 'function' ? topic : requireName('topic', topic)
 }
 
 function optional<T, R>(value: T | undefined, resolve: (value: T) => R): R | null {

@@ -1,46 +1,36 @@
 // createOutbox() wires the path. Read the constructor from top to bottom and you have followed an event
-// from emit to its record; each step gets the next one handed in. As the one file that names every part it
-// is longer than the others.
+// from emit to its record; each step gets the next one handed in. What is done for one publisher alone is wired in
+// pipeline.ts.
 import { AsyncResource } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
+import { backgroundLoops } from './background.ts'
 import { Backlog } from './backlog.ts'
 import type { EventCatalog } from './catalog.ts'
-import { Circuits } from './circuit.ts'
 import { Cleaner } from './cleaner.ts'
 import { DeadLetters } from './dead-letters.ts'
-import { Delivery } from './delivery.ts'
 import type { EmitOf } from './emit.ts'
-import { toError } from './errors.ts'
 import { refOf } from './events.ts'
-import { type BirthLease, FastPath } from './fast-path.ts'
+import type { BirthLease } from './fast-path.ts'
 import { Health, type HealthLimits, type OutboxHealth, type OutboxStats } from './health.ts'
-import { Leases } from './leases.ts'
+import { type LeasedEvent, renewIntervalMs } from './leases.ts'
 import { Lifecycle, type OutboxEvents } from './lifecycle.ts'
-import { Loop } from './loop.ts'
+import type { Loop } from './loop.ts'
 import { type OutboxOptions, type ResolvedOptions, resolveOptions } from './options.ts'
-import { Poller } from './poller.ts'
-import type { Publisher } from './publishers/publisher.ts'
+import { Pipelines } from './pipelines.ts'
 import { raceTimeout } from './race-timeout.ts'
 import { Settler } from './settle.ts'
 import { stopOnSignals } from './signals.ts'
 import type { DrizzleDatabase, Executor, TransactionOf } from './store/database.ts'
 import { postgresStore } from './store/postgres.ts'
 import type { SavedEvent, Store } from './store/store.ts'
-import { Trouble } from './trouble.ts'
 import { type UnitOfWorkOptions, UnitsOfWork } from './unit-of-work.ts'
+import { Unrouted } from './unrouted.ts'
 
 /** For saying good-bye, after everything has been sent or given up. */
 const CLOSE_TIMEOUT_MS = 2_000
 
 /** Whoever awaits stop() gets its answer, even with nothing else left to do. */
 const KEEP_ALIVE = { keepAlive: true }
-
-const STEP_TEXTS = {
-  level: 'error',
-  begins: 'a background step failed; it will be tried again',
-  goesOn: 'a background step still fails',
-  over: 'a background step works again',
-} as const
 
 /** Options are checked here: what cannot work throws OutboxOptionsError before anything runs. */
 export function createOutbox<
@@ -56,18 +46,13 @@ export class Outbox<
 > implements AsyncDisposable
 {
   readonly #options: ResolvedOptions
-  readonly #publisher: Publisher
   readonly #lifecycle: Lifecycle
   readonly #store: Store<Executor>
   readonly #units: UnitsOfWork
-  readonly #fastPath: FastPath
-  readonly #delivery: Delivery
+  readonly #pipelines: Pipelines
   readonly #settler: Settler
-  readonly #poller: Poller
-  readonly #circuits: Circuits
   readonly #cleaner: Cleaner
   readonly #health: Health
-  readonly #pollLoop: Loop
   readonly #renewLoop: Loop
   readonly #cleanLoop: Loop
   readonly #checkLoop: Loop
@@ -81,67 +66,52 @@ export class Outbox<
   /** @internal Use createOutbox(). */
   constructor(given: OutboxOptions<TDb, TEvents>) {
     const options = resolveOptions(given)
-    const { publisher, db } = given
+    const { db } = given
     const lifecycle = new Lifecycle(options.logger)
     const store = postgresStore(db, options)
-    const leases = new Leases(store, options.thresholdMs)
-    const wakePoller = () => this.#pollLoop.wake()
-    const circuits = new Circuits(lifecycle, options.logger, wakePoller)
+    const newLoop = backgroundLoops(lifecycle, options.logger)
+    const wakePollers = () => this.#pipelines.wake()
 
-    const settler = new Settler(store, leases, lifecycle, options, wakePoller)
-    const delivery = new Delivery(publisher, options, circuits, leases, settler)
-    const fastPath = new FastPath(options, circuits, leases, publisher.perAggregate ?? false, {
-      deliver: async (batch) => {
-        const delivered = await delivery.deliver(batch, 'immediate')
-        if (delivered.unsent.size > 0) void delivered.recorded.then(wakePoller)
-        return delivered
-      },
-      // What waits for an event in the hands of another instance: nobody tells when that one has gone out.
-      giveBack: async (leased) => {
-        await delivery.giveBack(leased, 'immediate')
-        this.#pollLoop.watch()
-      },
-    })
-    const poller = new Poller(store, options, circuits, leases, settler, lifecycle, {
-      deliver: (batch) => delivery.deliver(batch, 'fallback'),
-      giveBack: (leased) => delivery.giveBack(leased, 'fallback'),
-    })
     const units = new UnitsOfWork({
       db,
       store,
       options,
       backlog: new Backlog(store, options.maxBacklog, lifecycle),
       token: randomUUID(),
-      wanted: (events) => fastPath.wants(events),
+      wanted: (events) => this.#pipelines.wants(events),
       afterCommit: (events, lease) => this.#afterCommit(events, lease),
     })
+    const drop = (leased: readonly LeasedEvent[]) => this.#pipelines.drop(leased)
+    const settler = new Settler(store, { drop }, lifecycle, options, wakePollers)
+    const pipelines = new Pipelines({
+      store,
+      options,
+      settler,
+      lifecycle,
+      newLoop,
+      watchPoll: (round) => this.#health.watchPoll(round),
+    })
+    const unrouted = new Unrouted(store, options.routedTopics, options.logger)
 
     this.#options = options
-    this.#publisher = publisher
     this.#lifecycle = lifecycle
     this.#store = store
     this.#units = units
-    this.#fastPath = fastPath
-    this.#delivery = delivery
+    this.#pipelines = pipelines
     this.#settler = settler
-    this.#poller = poller
-    this.#circuits = circuits
     this.#cleaner = new Cleaner(store, options)
-    this.#health = new Health(store, circuits, lifecycle, options.deadLettersHold)
-    this.deadLetters = new DeadLetters(store, options.logger, wakePoller)
-    this.#pollLoop = this.#loop('poll', options.pollIntervalMs, async () => {
-      return (await this.#pollOnce()) > 0
-    })
-    this.#renewLoop = this.#loop('renew', leases.renewIntervalMs, async () => {
-      fastPath.sweep()
-      await leases.renewOnce()
+    this.#health = new Health(store, pipelines, unrouted, lifecycle, options.deadLettersHold)
+    this.deadLetters = new DeadLetters(store, options.logger, wakePollers)
+    this.#renewLoop = newLoop('renew', renewIntervalMs(options.thresholdMs), async () => {
+      await pipelines.renewOnce()
       return false
     })
-    this.#cleanLoop = this.#loop('cleanup', options.cleanup?.pauseMs ?? 0, () => {
+    this.#cleanLoop = newLoop('cleanup', options.cleanup?.pauseMs ?? 0, () => {
       return this.#cleaner.runOnce()
     })
-    this.#checkLoop = this.#loop('dead-letter check', options.deadLetterCheckMs ?? 0, async () => {
+    this.#checkLoop = newLoop('dead-letter check', options.deadLetterCheckMs ?? 0, async () => {
       await this.deadLetters.check()
+      await unrouted.check()
       return false
     })
   }
@@ -209,7 +179,7 @@ export class Outbox<
    */
   async pollOnce(): Promise<number> {
     this.#renewLoop.start()
-    return await this.#pollOnce()
+    return await this.#pipelines.pollOnce()
   }
 
   /** Deletes what is past its retention, now, without waiting for `cleanup`. Answers how many rows. */
@@ -242,38 +212,33 @@ export class Outbox<
     if (cleanup) this.#cleanLoop.start(cleanup)
     if (deadLetterCheckMs !== null) this.#checkLoop.start()
     if (!immediate && !poller) return
-    void this.#warmUp()
     this.#renewLoop.start()
-    this.#fastPath.open()
-    if (poller) this.#pollLoop.start()
+    this.#pipelines.start()
     const { logger, workerId, thresholdMs } = this.#options
-    const { name: publisher, settlesWithinMs } = this.#publisher
-    logger.info({ publisher, settlesWithinMs, workerId, thresholdMs }, 'outbox started')
+    const publishers = this.#pipelines.descriptions
+    logger.info({ publishers, workerId, thresholdMs }, 'outbox started')
   }
 
   async #stop(): Promise<void> {
     // A start that failed has nothing to stop, and whoever called it has its error.
     await this.#starting?.catch(() => {})
-    this.#fastPath.close()
     const { stopTimeoutMs, logger } = this.#options
-    const sent = Promise.all([this.#pollLoop.stop(), this.#fastPath.idle()])
-    const drained = sent.then(() => this.#delivery.idle()).then(() => this.#settler.idle())
+    const drained = this.#pipelines.drain().then(() => this.#settler.idle())
     if ((await raceTimeout(drained, stopTimeoutMs, KEEP_ALIVE)) === 'late') {
-      logger.warn({}, 'stopTimeout passed with sends under way; other instances take what is left')
-      await raceTimeout(this.#fastPath.release(), CLOSE_TIMEOUT_MS, KEEP_ALIVE)
+      const publishers = this.#pipelines.draining
+      logger.warn(
+        { publishers },
+        'stopTimeout passed with sends under way; other instances take what is left',
+      )
+      await raceTimeout(this.#pipelines.release(), CLOSE_TIMEOUT_MS, KEEP_ALIVE)
     }
     // From here on an outcome that cannot be recorded is left to the fallback, and nothing is waited for
     // that could hang: neither a renewal on a dead connection nor a client that says good-bye.
     this.#settler.setPatience(false)
-    this.#circuits.stop()
     const loops = [this.#renewLoop, this.#cleanLoop, this.#checkLoop]
-    const closed = Promise.all([...loops.map((loop) => loop.stop()), this.#disconnect()])
+    const closed = Promise.all([...loops.map((loop) => loop.stop()), this.#pipelines.close()])
     await raceTimeout(closed, CLOSE_TIMEOUT_MS, KEEP_ALIVE)
-    logger.info({ publisher: this.#publisher.name }, 'outbox stopped')
-  }
-
-  #pollOnce(): Promise<number> {
-    return this.#health.watchPoll(() => this.#poller.runOnce())
+    logger.info({}, 'outbox stopped')
   }
 
   // In the outbox's own async context: what runs from here on belongs to no request, and a handler must
@@ -283,43 +248,7 @@ export class Outbox<
       if (this.#lifecycle.hasListeners('event:saved')) {
         for (const event of events) this.#lifecycle.tell('event:saved', { event: refOf(event) })
       }
-      if (lease) this.#fastPath.accept(events, lease)
-      else this.#pollLoop.wake()
-    })
-  }
-
-  // A broker that is away is no error: events wait in the table, and the circuit tells of sends.
-  async #warmUp(): Promise<void> {
-    const { logger } = this.#options
-    try {
-      await this.#publisher.connect?.()
-    } catch (error) {
-      const { name: publisher } = this.#publisher
-      logger.warn({ err: error, publisher }, 'could not connect yet; events wait in the table')
-    }
-  }
-
-  async #disconnect(): Promise<void> {
-    const { logger } = this.#options
-    try {
-      await this.#publisher.disconnect?.()
-    } catch (thrown) {
-      const error = toError(thrown)
-      logger.warn({ err: error, publisher: this.#publisher.name }, 'could not disconnect cleanly')
-      this.#lifecycle.tell('error', { step: 'disconnect', error })
-    }
-  }
-
-  #loop(step: string, intervalMs: number | (() => number), run: () => Promise<boolean>): Loop {
-    const trouble = new Trouble(this.#options.logger, STEP_TEXTS)
-    return new Loop({
-      intervalMs,
-      run,
-      onError: (error) => {
-        trouble.happened({ err: error, step })
-        this.#lifecycle.tell('error', { step, error })
-      },
-      onRecovered: () => trouble.isOver({ step }),
+      this.#pipelines.handOver(events, lease)
     })
   }
 }

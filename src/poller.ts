@@ -8,12 +8,14 @@ import { refOf } from './events.ts'
 import type { LeasedEvent, Leases } from './leases.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { ResolvedOptions } from './options.ts'
+import type { RoutedPublisher } from './publishers/router.ts'
 import type { Settler } from './settle.ts'
 import type { Store } from './store/store.ts'
 
 export class Poller {
   readonly #store: Pick<Store<never>, 'claim'>
   readonly #options: ResolvedOptions
+  readonly #destination: RoutedPublisher
   readonly #circuits: Circuits
   readonly #leases: Leases
   readonly #settler: Pick<Settler, 'isBehind'>
@@ -23,6 +25,7 @@ export class Poller {
   constructor(
     store: Pick<Store<never>, 'claim'>,
     options: ResolvedOptions,
+    destination: RoutedPublisher,
     circuits: Circuits,
     leases: Leases,
     settler: Pick<Settler, 'isBehind'>,
@@ -31,6 +34,7 @@ export class Poller {
   ) {
     this.#store = store
     this.#options = options
+    this.#destination = destination
     this.#circuits = circuits
     this.#leases = leases
     this.#settler = settler
@@ -52,7 +56,8 @@ export class Poller {
     const { unsent, recorded } = await this.#next.deliver(batch)
     await recorded
     const counts = { claimed: batch.length, done: batch.length - unsent.size }
-    this.#options.logger.debug(counts, 'a round of the fallback is over')
+    const publisher = this.#destination.name
+    this.#options.logger.debug({ publisher, ...counts }, 'a round of the fallback is over')
     return batch.length
   }
 
@@ -60,7 +65,7 @@ export class Poller {
   async #giveUp(batch: readonly LeasedEvent[]): Promise<void> {
     const { thresholdMs, logger } = this.#options
     logger.warn(
-      { claimed: batch.length, thresholdMs },
+      { publisher: this.#destination.name, claimed: batch.length, thresholdMs },
       'a claim took longer than half the threshold',
     )
     await this.#next.giveBack(batch)
@@ -69,13 +74,15 @@ export class Poller {
   async #claim(limit: number): Promise<LeasedEvent[]> {
     if (limit === 0) return []
     const { thresholdMs, workerId } = this.#options
+    const { only, except } = this.#destination.topics
     // Each claim has its own token: what this process did with the row before is fenced off too.
     const token = randomUUID()
     const deadline = performance.now() + thresholdMs
     const events = await this.#store.claim({
       lease: { token, workerId, ms: thresholdMs },
       limit,
-      exceptTopics: this.#circuits.unreachableTopics(),
+      exceptTopics: [...except, ...this.#circuits.unreachableTopics()],
+      onlyTopics: only,
     })
     const batch = events.map((event) => ({ event, token, committedAt: null, deadline }))
     this.#leases.hold(batch)

@@ -7,7 +7,7 @@ import { v7 as uuidv7 } from 'uuid'
 import { restMs } from './backoff.ts'
 import { describeError, toError } from './errors.ts'
 import { refOf } from './events.ts'
-import type { LeasedEvent, Leases } from './leases.ts'
+import type { LeasedEvent } from './leases.ts'
 import type { Lifecycle, Path } from './lifecycle.ts'
 import type { ResolvedOptions } from './options.ts'
 import type { PublishSuccess } from './publishers/publisher.ts'
@@ -55,7 +55,7 @@ interface Entry {
 
 export class Settler {
   readonly #store: Pick<Store<never>, 'settlePublished' | 'settleFailed'>
-  readonly #leases: Leases
+  readonly #leases: { drop(leased: readonly LeasedEvent[]): void }
   readonly #lifecycle: Lifecycle
   readonly #options: ResolvedOptions
   readonly #wakePoller: () => void
@@ -67,7 +67,7 @@ export class Settler {
 
   constructor(
     store: Pick<Store<never>, 'settlePublished' | 'settleFailed'>,
-    leases: Leases,
+    leases: { drop(leased: readonly LeasedEvent[]): void },
     lifecycle: Lifecycle,
     options: ResolvedOptions,
     wakePoller: () => void,

@@ -27,6 +27,7 @@ type Upkeep = Pick<
   | 'retryDeadLetters'
   | 'discardDeadLetters'
   | 'countDeadLetters'
+  | 'countUnrouted'
   | 'countPending'
   | 'stats'
 >
@@ -126,6 +127,20 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
     return Object.fromEntries(rows.map(({ type, count }) => [type, count]))
   }
 
+  // What nobody claims keeps its place, while all others move back with each lease: it comes to the front.
+  async function countUnrouted(routed: readonly string[], limit: number) {
+    const rows = await runHere<{ topic: string; count: number }>(
+      'count events without a route',
+      sql`
+        select topic, count(*)::int as count
+        from (select topic from ${outbox} where status = 'pending' and available_at <= now()
+          order by available_at, seq limit ${limit}::int) due
+        where topic <> all (${encodeArray(routed)}::text::text[])
+        group by topic order by topic`,
+    )
+    return Object.fromEntries(rows.map(({ topic, count }) => [topic, count]))
+  }
+
   async function countPending(limit: number) {
     const [counted] = await runHere<{ count: number }>(
       'count what waits',
@@ -196,6 +211,7 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
     retryDeadLetters,
     discardDeadLetters,
     countDeadLetters,
+    countUnrouted,
     countPending,
     stats,
   }

@@ -56,8 +56,10 @@ export interface FailureRecord extends LeaseRef {
 export interface ClaimRequest {
   readonly lease: Lease
   readonly limit: number
-  /** Topics to leave alone for now: their circuit is open. */
+  /** Topics to leave alone: their circuit is open, or another publisher's claims take them. */
   readonly exceptTopics: readonly string[]
+  /** If given, every other topic is another publisher's. */
+  readonly onlyTopics?: readonly string[] | null
 }
 
 /** An event that was given up, as a person looks at it. */
@@ -159,6 +161,8 @@ export interface Store<TTx> {
   discardDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLettersChanged>
   /** How many dead letters there are, by event type, counted no further than the limit. */
   countDeadLetters(limit: number): Promise<Record<string, number>>
+  /** How many events of other topics are due, by topic, among as many as the limit that are due first. */
+  countUnrouted(routed: readonly string[], limit: number): Promise<Record<string, number>>
   /** How many events are pending, counted no further than the limit. */
   countPending(limit: number): Promise<number>
   stats(): Promise<TableStats>

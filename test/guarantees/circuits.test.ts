@@ -67,7 +67,7 @@ it('does not let one topic in trouble stop the others, and costs its events no a
   }
   await waitUntil(() => state.sent.length === 10, { message: 'the other topic goes on' })
   state.down.clear()
-  expect(await closed).toEqual({ topic: 'away', error: null })
+  expect(await closed).toEqual({ publisher: 'switchable', topic: 'away', error: null })
   await waitUntil(
     async () => (await fixture.rows()).every(({ status }) => status === 'published'),
     {

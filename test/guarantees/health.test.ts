@@ -202,8 +202,8 @@ it('counts an ack for an event that another instance has recorded already', asyn
 })
 
 it.each([
-  ['topic', "the topic 'order' is out of reach"],
-  ['broker', 'the broker is out of reach'],
+  ['topic', "the topic 'order' of the publisher 'scripted' is out of reach"],
+  ['broker', "the broker of the publisher 'scripted' is out of reach"],
 ] as const)('raises a flag while a destination is out of reach (%s)', async (scope, message) => {
   let away = true
   const publisher = scriptedPublisher((event) =>

@@ -22,6 +22,7 @@ it('has every option in the reference, and no other', async () => {
     ['src/publishers/kafka.ts', 'KafkaPublisherOptions'],
     ['src/publishers/rabbitmq.ts', 'RabbitmqPublisherOptions'],
     ['src/envelope/cloud-events.ts', 'CloudEventsOptions'],
+    ['src/publishers/router.ts', 'RouterPublisherOptions'],
     ['src/publishers/handlers.ts', 'HandlersPublisherOptions'],
   ]
   const fields = await Promise.all(interfaces.map(([file, name]) => fieldsOf(file, name)))

@@ -31,6 +31,7 @@ export function outboxEvent(overrides: Partial<OutboxEvent> = {}): OutboxEvent {
 
 export const lenientRules: EventRules = {
   topic: undefined,
+  routedTopics: null,
   maxPayloadBytes: 1_000_000,
   maxAttempts: 10,
   maxAttemptsByType: {},

@@ -1,7 +1,7 @@
 // Any value for any option either works or is refused with a code and the option's name; never a TypeError.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { defineEvents, OutboxOptionsError } from '../../src/index.ts'
+import { defineEvents, OutboxOptionsError, routerPublisher } from '../../src/index.ts'
 import { DEFAULTS, resolveOptions } from '../../src/options.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
 import { kafkaPublisher } from '../../src/publishers/kafka.ts'
@@ -65,10 +65,37 @@ it('takes or refuses any declaration of an event', () => {
   )
 })
 
+it('takes or refuses any part of a router, and any part of a table of topics', () => {
+  const router = { publishers: { one: publisher }, routes: { orders: 'one' as const } }
+  const verdict = (build: () => unknown) => {
+    try {
+      return typeof build()
+    } catch (error) {
+      return error instanceof OutboxOptionsError ? 'refused' : error
+    }
+  }
+  const parts = fc.constantFrom('publishers', 'routes', 'otherwise')
+  fc.assert(
+    fc.property(parts, odd, fc.constantFrom('byType', 'byAggregate'), (part, value, by) => {
+      const route = () => routerPublisher({ ...router, [part]: value })
+      expect(['object', 'refused']).toContain(verdict(route))
+      const table = () => resolveOptions({ db, publisher, topic: { [by]: value } })
+      expect(['object', 'refused']).toContain(verdict(table))
+    }),
+    { seed: 1, numRuns: 1_000 },
+  )
+})
+
 it('takes or refuses any object of options', () => {
   fc.assert(
     fc.property(odd, (value) => {
-      const takers = [resolveOptions, handlersPublisher, kafkaPublisher, defineEvents]
+      const takers = [
+        resolveOptions,
+        handlersPublisher,
+        kafkaPublisher,
+        routerPublisher,
+        defineEvents,
+      ]
       for (const take of takers as ((value: unknown) => unknown)[]) {
         expect(() => take(value)).toThrow(OutboxOptionsError)
       }

@@ -23,7 +23,7 @@ function setUp() {
   for (const state of ['open', 'half-open', 'closed'] as const) {
     lifecycle.events.on(`circuit:${state}`, ({ topic }) => told.push(`${topic} ${state}`))
   }
-  return { circuits: new Circuits(lifecycle, logger, onChance), onChance, told, logger }
+  return { circuits: new Circuits('kafka', lifecycle, logger, onChance), onChance, told, logger }
 }
 
 it('sends nothing while the broker is away, then one probe at a time', () => {

@@ -24,7 +24,7 @@ afterEach(() => {
 /** One whose sends all succeed; tells the `seq` of each event, batch by batch. */
 function setUp() {
   vi.spyOn(performance, 'now').mockImplementation(() => now)
-  const circuits = new Circuits(new Lifecycle(silentLogger), silentLogger, () => {})
+  const circuits = new Circuits('none', new Lifecycle(silentLogger), silentLogger, () => {})
   const leases = new Leases({ renew: async () => new Map() }, options.thresholdMs)
   const sent: number[][] = []
   const left: number[] = []

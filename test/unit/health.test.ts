@@ -14,7 +14,8 @@ afterEach(() => {
 
 it('forgets what was more than a minute ago', async () => {
   const store = { stats: async () => ({}) as never, countPending: async () => 0 }
-  const health = new Health(store, { unreachable: () => [] }, new Lifecycle(silentLogger), false)
+  const [circuits, unrouted] = [{ unreachable: () => [] }, { count: async () => ({}) }]
+  const health = new Health(store, circuits, unrouted, new Lifecycle(silentLogger), false)
   const polls = async () => (await health.stats()).lastMinute
   const poll = (ms: number) =>
     health.watchPoll(async () => {
