@@ -62,6 +62,13 @@ export class PublishError extends OutboxError {
   override readonly name = 'PublishError'
 }
 
+export function overError(what: string): OutboxError {
+  return new OutboxError(
+    'UNIT_OF_WORK_OVER',
+    `${what} after its unit of work had ended; await everything that belongs to it`,
+  )
+}
+
 /** The text of anything that was thrown, fit for a text column: no NUL, no broken surrogates, bounded. */
 export function describeError(thrown: unknown): string {
   const text = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)

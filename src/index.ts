@@ -18,7 +18,13 @@ export {
   type SchemaEvent,
 } from './catalog.ts'
 export type { StandardSchema } from './standard-schema.ts'
-export type { DrizzleDatabase, TransactionOf } from './store/database.ts'
+export type {
+  AnyDatabase,
+  Database,
+  DrizzleDatabase,
+  TransactionOf,
+  TransactionSettings,
+} from './drivers/driver.ts'
 export type { CatalogEmit, CatalogEvent, Emit, EmitOf } from './emit.ts'
 export type { UnitOfWorkOptions } from './unit-of-work.ts'
 export type { DeadLetterListing, DeadLetters, DeadLetterSelection } from './dead-letters.ts'

@@ -1,24 +1,23 @@
-// One unit of work while its callback runs: its events, and the savepoints inside it. Drizzle has no
-// hook for either, so the transaction that the callback gets is a proxy that notices both.
+// One unit of work while its callback runs: its events, and the savepoints inside it. No client has a hook for
+// either, so the transaction that the callback gets is one that its driver watches for us.
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import type { Backlog } from './backlog.ts'
+import type { OpenTransaction } from './drivers/driver.ts'
 import { type Emit, type EmitArguments, prepareEmitted } from './emit.ts'
-import { OutboxError } from './errors.ts'
+import { overError } from './errors.ts'
 import type { PreparedEvent } from './events.ts'
 import type { ResolvedOptions } from './options.ts'
-import type { Executor as AnyExecutor } from './store/database.ts'
 
-/** A Drizzle transaction: it runs statements and nests. */
-export interface Executor extends AnyExecutor {
-  transaction(work: (tx: Executor) => Promise<unknown>): Promise<unknown>
-}
+type Nested = (tx: unknown) => unknown
 
 /** The transaction itself, or a savepoint in it. Whatever happens in a scope vanishes with it. */
 export interface Scope {
   readonly unit: OpenUnit
   readonly parent: Scope | null
   /** As the callback sees it. */
-  readonly tx: Executor
+  readonly tx: unknown
+  /** Opens a scope inside this one. */
+  readonly savepoint: (work: Nested) => Promise<unknown>
   state: 'open' | 'kept' | 'rolled back'
 }
 
@@ -37,7 +36,7 @@ export class OpenUnit {
   #sealed = false
 
   constructor(
-    tx: Executor,
+    open: OpenTransaction<unknown>,
     options: ResolvedOptions,
     backlog: Backlog,
     current: AsyncLocalStorage<Scope>,
@@ -45,10 +44,10 @@ export class OpenUnit {
     this.#options = options
     this.#backlog = backlog
     this.#current = current
-    this.#root = this.#openScope(tx, null)
+    this.#root = this.#openScope(open, null)
   }
 
-  run<T>(work: (tx: Executor) => Promise<T> | T): Promise<T> {
+  run<T>(work: (tx: unknown) => Promise<T> | T): Promise<T> {
     return this.#current.run(this.#root, async () => work(this.#root.tx))
   }
 
@@ -98,30 +97,24 @@ export class OpenUnit {
     }
   }
 
-  #openScope(tx: Executor, parent: Scope | null): Scope {
-    const guarded = new Proxy(tx, {
-      get: (target, property) => {
-        // A statement that slipped in behind the save and failed would turn COMMIT into a rollback that
-        // reports success, and the events would be published for nothing.
-        const over = this.#sealed || scope.state !== 'open'
-        if (over && property !== 'then') throw overError('the transaction was used')
-        if (property === 'transaction') {
-          return (work: (tx: Executor) => Promise<unknown>) => this.#nest(tx, scope, work)
-        }
-        const value: unknown = Reflect.get(target, property, target)
-        return typeof value === 'function' ? value.bind(target) : value
-      },
-    })
-    const scope: Scope = { unit: this, parent, tx: guarded, state: 'open' }
+  #openScope(open: OpenTransaction<unknown>, parent: Scope | null): Scope {
+    const savepoint = (work: Nested) => this.#nest(open, scope, work)
+    const use = () => {
+      // A statement that slipped in behind the save and failed would turn COMMIT into a rollback that
+      // reports success, and the events would be published for nothing.
+      if (this.#sealed || scope.state !== 'open') throw overError('the transaction was used')
+    }
+    const tx = open.guarded({ use, savepoint })
+    const scope: Scope = { unit: this, parent, tx, savepoint, state: 'open' }
     return scope
   }
 
   /** A savepoint: what is emitted inside is kept only if it is. */
-  async #nest(tx: Executor, parent: Scope, work: (tx: Executor) => Promise<unknown>) {
+  async #nest(open: OpenTransaction<unknown>, parent: Scope, work: Nested): Promise<unknown> {
     this.#openSavepoints += 1
     let scope: Scope | null = null
     try {
-      const result = await tx.transaction((inner) => {
+      const result = await open.savepoint((inner) => {
         const opened = this.#openScope(inner, parent)
         scope = opened
         return this.#current.run(opened, async () => work(opened.tx))
@@ -142,11 +135,4 @@ function isKept(scope: Scope): boolean {
     if (one.state === 'rolled back') return false
   }
   return true
-}
-
-function overError(what: string): OutboxError {
-  return new OutboxError(
-    'UNIT_OF_WORK_OVER',
-    `${what} after its unit of work had ended; await everything that belongs to it`,
-  )
 }

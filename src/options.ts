@@ -3,6 +3,8 @@
 // Longer than other files: each option is explained here, and nowhere else in the code.
 import { hostname } from 'node:os'
 import { defineEvents, type EventCatalog } from './catalog.ts'
+import { databaseOf } from './drivers/database-of.ts'
+import type { AnyDatabase } from './drivers/driver.ts'
 import { type Duration, formatDuration, show } from './duration.ts'
 import type { EmitRules } from './emit.ts'
 import { OutboxOptionsError } from './errors.ts'
@@ -16,7 +18,6 @@ import {
   routedTopics,
 } from './publishers/router.ts'
 import { type ResolvedSchedule, requireSchedule, type Schedule } from './schedule.ts'
-import type { DrizzleDatabase } from './store/database.ts'
 import type { StoreRules } from './store/store.ts'
 import { checkName } from './store/table-name.ts'
 import { checkRoutes, resolveTopicRule, type TopicRule } from './topics.ts'
@@ -33,10 +34,10 @@ import {
 } from './validate.ts'
 
 export interface OutboxOptions<
-  TDb extends DrizzleDatabase = DrizzleDatabase,
+  TDb extends AnyDatabase = AnyDatabase,
   TEvents extends EventCatalog | undefined = undefined,
 > {
-  /** Any Drizzle Postgres database. The outbox never closes it. */
+  /** Any Drizzle Postgres database, `postgresJs(sql)` or `nodePostgres(pool)`. The outbox never closes it. */
   db: TDb
   /** Where events go: `kafkaPublisher()`, `handlersPublisher()`, your own, or several: `routerPublisher()`. */
   publisher: Publisher | RouterPublisher
@@ -203,16 +204,10 @@ const KNOWN = [
 const SHORTEST_STATEMENT_TIMEOUT_MS = 5_000
 
 export function resolveOptions(
-  given: OutboxOptions<DrizzleDatabase, EventCatalog | undefined>,
+  given: OutboxOptions<AnyDatabase, EventCatalog | undefined>,
 ): ResolvedOptions {
   rejectUnknown('createOutbox()', given, KNOWN)
-  requireMethods(
-    'db',
-    given.db,
-    ['execute', 'transaction'],
-    'a Drizzle Postgres database: drizzle(client), not the client itself',
-  )
-  refuseSingleClient(given.db)
+  databaseOf(given.db)
   const destinations = resolveDestinations(given.publisher)
   const options = { ...DEFAULTS, ...withoutUndefined(given) }
 
@@ -317,16 +312,6 @@ function checkTimes({ publishTimeoutMs }: ResolvedOptions, { name, publisher }: 
       `the publisher ${name} says that a send settles within ${formatDuration(settlesWithinMs)}, but it is waited for longer: ${formatDuration(waitsMs)}; lower ${timeoutMs === undefined ? 'publishTimeout' : "the publisher's timeoutMs"} or raise its settlesWithinMs`,
     )
   }
-}
-
-// One connection for everything: an outcome recorded in the background would become part of whatever
-// transaction is open on it, and be undone with it.
-function refuseSingleClient(db: object): void {
-  const { $client } = db as { $client?: object }
-  if (!$client || !('connectionParameters' in $client)) return
-  throw new OutboxOptionsError(
-    'db runs on a single node-postgres Client, which transactions and the background would share; give Drizzle a Pool',
-  )
 }
 
 function optional<T, R>(value: T | undefined, resolve: (value: T) => R): R | null {

@@ -8,6 +8,8 @@ import { Backlog } from './backlog.ts'
 import type { EventCatalog } from './catalog.ts'
 import { Cleaner } from './cleaner.ts'
 import { DeadLetters } from './dead-letters.ts'
+import { databaseOf } from './drivers/database-of.ts'
+import type { AnyDatabase, Executor, TransactionOf } from './drivers/driver.ts'
 import type { EmitOf } from './emit.ts'
 import { refOf } from './events.ts'
 import type { BirthLease } from './fast-path.ts'
@@ -20,7 +22,6 @@ import { Pipelines } from './pipelines.ts'
 import { raceTimeout } from './race-timeout.ts'
 import { Settler } from './settle.ts'
 import { stopOnSignals } from './signals.ts'
-import type { DrizzleDatabase, Executor, TransactionOf } from './store/database.ts'
 import { postgresStore } from './store/postgres.ts'
 import type { SavedEvent, Store } from './store/store.ts'
 import { type UnitOfWorkOptions, UnitsOfWork } from './unit-of-work.ts'
@@ -34,14 +35,14 @@ const KEEP_ALIVE = { keepAlive: true }
 
 /** Options are checked here: what cannot work throws OutboxOptionsError before anything runs. */
 export function createOutbox<
-  TDb extends DrizzleDatabase,
+  TDb extends AnyDatabase,
   TEvents extends EventCatalog | undefined = undefined,
 >(options: OutboxOptions<TDb, TEvents>): Outbox<TDb, TEvents> {
   return new Outbox(options)
 }
 
 export class Outbox<
-  TDb extends DrizzleDatabase = DrizzleDatabase,
+  TDb extends AnyDatabase = AnyDatabase,
   TEvents extends EventCatalog | undefined = undefined,
 > implements AsyncDisposable
 {
@@ -66,7 +67,7 @@ export class Outbox<
   /** @internal Use createOutbox(). */
   constructor(given: OutboxOptions<TDb, TEvents>) {
     const options = resolveOptions(given)
-    const { db } = given
+    const db = databaseOf(given.db)
     const lifecycle = new Lifecycle(options.logger)
     const store = postgresStore(db, options)
     const newLoop = backgroundLoops(lifecycle, options.logger)

@@ -3,20 +3,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { PgTransactionConfig } from 'drizzle-orm/pg-core'
 import type { Backlog } from './backlog.ts'
+import type { Database, Executor, TransactionSettings } from './drivers/driver.ts'
 import type { Emit } from './emit.ts'
 import { OutboxError, OutboxOptionsError } from './errors.ts'
 import type { PreparedEvent } from './events.ts'
 import type { BirthLease } from './fast-path.ts'
 import type { ResolvedOptions } from './options.ts'
-import { type Executor, OpenUnit, type Scope } from './open-unit.ts'
-import { type DrizzleDatabase, isSerializationFailure } from './store/database.ts'
+import { OpenUnit, type Scope } from './open-unit.ts'
+import { isSerializationFailure } from './store/database.ts'
 import type { SavedEvent, Store } from './store/store.ts'
-import { rejectUnknown, requireCount, requireOneOf } from './validate.ts'
+import { rejectUnknown, requireBoolean, requireCount, requireOneOf } from './validate.ts'
 
-/** What Drizzle's own transaction takes (isolation level, access mode, deferrable), and two of ours. */
-export interface UnitOfWorkOptions extends PgTransactionConfig {
+/** What Postgres takes when it begins a transaction (isolation level, access mode, deferrable), and two of ours. */
+export interface UnitOfWorkOptions extends TransactionSettings {
   /**
    * What a unit of work does inside another: become part of it, become a savepoint in it, so that it can
    * fail alone, or refuse. @default 'join'
@@ -30,7 +30,7 @@ export interface UnitOfWorkOptions extends PgTransactionConfig {
 }
 
 export interface UnitsOfWorkParts {
-  readonly db: DrizzleDatabase
+  readonly db: Database<unknown>
   readonly store: Pick<Store<Executor>, 'save'>
   readonly options: ResolvedOptions
   readonly backlog: Backlog
@@ -75,13 +75,13 @@ export class UnitsOfWork {
     const { nested = 'join', retry = 0, ...config } = options
     requireOneOf('nested', nested, ['join', 'savepoint', 'error'])
     requireCount('retry', retry, 100, 0)
+    checkSettings(config)
     const outer = this.#current.getStore()
     // A timer or queue that was first touched inside a unit of work carries it along after its end.
     if (outer && !outer.unit.isOver) return await this.#runNested(outer, work, options)
     for (let left = retry; ; left -= 1) {
       try {
-        // Drizzle makes an empty object of settings into a broken statement.
-        return await this.#runOnce(work, Object.keys(config).length > 0 ? config : undefined)
+        return await this.#runOnce(work, config)
       } catch (error) {
         if (left <= 0 || !isSerializationFailure(error)) throw error
         // Two that clashed would clash again in step.
@@ -104,32 +104,32 @@ export class UnitsOfWork {
     }
     const { emit } = outer.unit
     if (nested === 'join') return await work(outer.tx as never, emit as never)
-    return (await outer.tx.transaction(async (tx) => work(tx as never, emit as never))) as T
+    return (await outer.savepoint((tx) => work(tx as never, emit as never))) as T
   }
 
-  async #runOnce<T>(work: Work<T>, config: PgTransactionConfig | undefined): Promise<T> {
+  async #runOnce<T>(work: Work<T>, settings: TransactionSettings): Promise<T> {
     const { db, store, options, backlog, token, wanted, afterCommit } = this.#parts
     await backlog.refresh()
     let saved: SavedEvent[] = []
     let lease: Omit<BirthLease, 'committedAt'> | null = null
     let thrown: { error: unknown } | null = null
 
-    const transaction = db.transaction(async (tx: Executor) => {
-      const unit = new OpenUnit(tx, options, backlog, this.#current)
+    const transaction = db.begin(async (open) => {
+      const unit = new OpenUnit(open, options, backlog, this.#current)
       try {
         const result = await unit.run((unitTx) => work(unitTx as never, unit.emit as never))
         const events = unit.finish()
         if (events.length === 0) return result
         const ms = wanted(events) ? options.thresholdMs : 0
         if (ms > 0) lease = { token, deadline: performance.now() + ms }
-        saved = await store.save(tx, events, { token, workerId: options.workerId, ms })
+        saved = await store.save(open, events, { token, workerId: options.workerId, ms })
         return result
       } catch (error) {
         unit.seal()
         thrown = { error }
         throw error
       }
-    }, config) as Promise<T>
+    }, settings)
 
     // Only a confirmed COMMIT gets past this line. If its outcome is unknown nothing is published here,
     // and the fallback finds the rows if they exist.
@@ -142,4 +142,16 @@ export class UnitsOfWork {
     if (saved.length > 0) afterCommit(saved, lease && { ...(lease as BirthLease), committedAt })
     return result
   }
+}
+
+const SETTINGS = {
+  isolationLevel: ['read uncommitted', 'read committed', 'repeatable read', 'serializable'],
+  accessMode: ['read only', 'read write'],
+} as const
+
+// Drivers write these into the text of a statement.
+function checkSettings({ isolationLevel, accessMode, deferrable }: TransactionSettings): void {
+  if (isolationLevel) requireOneOf('isolationLevel', isolationLevel, SETTINGS.isolationLevel)
+  if (accessMode) requireOneOf('accessMode', accessMode, SETTINGS.accessMode)
+  if (deferrable !== undefined) requireBoolean('deferrable', deferrable)
 }

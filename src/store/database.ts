@@ -1,31 +1,10 @@
-// The one seam to Drizzle: any Drizzle Postgres database, whatever its driver, as something that runs
-// a statement. Errors come out without Drizzle's wrapper, whose message prints every parameter.
-import { DrizzleQueryError, sql as drizzleSql, type SQL as DrizzleSQL } from 'drizzle-orm'
-import type { PgTransactionConfig } from 'drizzle-orm/pg-core'
+// Runs our statements on whatever database there is, each with a name and a limit, and makes what comes back of a
+// failure into an error that says what was being done and tells nobody's data.
+import type { Executor } from '../drivers/driver.ts'
 import { formatDuration } from '../duration.ts'
 import { StoreError } from '../errors.ts'
 import { raceTimeout } from '../race-timeout.ts'
-import type { SQL } from './sql.ts'
-
-/** What a Drizzle database and a Drizzle transaction have in common. */
-export interface Executor {
-  execute(query: DrizzleSQL): PromiseLike<unknown>
-}
-
-/** Any Drizzle Postgres database: postgres-js, node-postgres, PGlite and their like. */
-export interface DrizzleDatabase extends Executor {
-  transaction(
-    // Only `any` lets each driver's own transaction type stand here and come out again in TransactionOf.
-    // oxlint-disable-next-line typescript/no-explicit-any
-    work: (tx: any) => Promise<unknown>,
-    config?: PgTransactionConfig,
-  ): Promise<unknown>
-}
-
-/** The transaction that a database hands to its callback, with the user's own schema in it. */
-export type TransactionOf<TDb extends DrizzleDatabase> = Parameters<
-  Parameters<TDb['transaction']>[0]
->[0]
+import { sql, type SQL } from './sql.ts'
 
 const UNDEFINED_TABLE = '42P01'
 const UNDEFINED_COLUMN = '42703'
@@ -46,17 +25,11 @@ export function isSerializationFailure(thrown: unknown): boolean {
  */
 export async function run<Row>(executor: Executor, step: string, query: SQL): Promise<Row[]> {
   try {
-    const result = await executor.execute(toDrizzle(step, query))
-    // postgres-js answers with the rows, node-postgres and PGlite with an object around them.
-    return (Array.isArray(result) ? result : (result as { rows: Row[] }).rows) as Row[]
+    const named = sql`${sql.raw(`/* aftercommit: ${step} */ `)}${query}`
+    return (await executor.query(named)) as Row[]
   } catch (thrown) {
-    throw storeError(step, thrown instanceof DrizzleQueryError ? thrown.cause : thrown)
+    throw storeError(step, thrown)
   }
-}
-
-function toDrizzle(step: string, { texts, values }: SQL): DrizzleSQL {
-  const named = [`/* aftercommit: ${step} */ ${texts[0]}`, ...texts.slice(1)]
-  return drizzleSql(Object.assign(named, { raw: named }), ...values)
 }
 
 /**
@@ -95,12 +68,14 @@ function storeError(step: string, cause: unknown): StoreError {
   return new StoreError('STORE_FAILED', `${step}: ${message ?? 'the database failed'}`, safe)
 }
 
-// Postgres quotes the whole row in the detail of some errors, and whoever prints an error prints its
-// cause: what is kept says which rule was broken, not with which data.
+// Postgres quotes the whole row in the detail of some errors, postgres.js keeps the statement and its parameters,
+// and whoever prints an error prints its cause: what is kept says which rule was broken, not with which data.
+const DATA = ['detail', 'where', 'query', 'parameters', 'args']
+
 function withoutData(thrown: unknown): unknown {
-  if (!(thrown instanceof Error) || !('detail' in thrown || 'where' in thrown)) return thrown
-  const { detail: _, where: __, ...fields } = thrown as Error & Record<string, unknown>
-  const safe = Object.assign(new Error(thrown.message), fields)
+  if (!(thrown instanceof Error) || !DATA.some((field) => field in thrown)) return thrown
+  const fields = Object.entries(thrown).filter(([name]) => !DATA.includes(name))
+  const safe = Object.assign(new Error(thrown.message), Object.fromEntries(fields))
   safe.name = thrown.name
   if (thrown.stack) safe.stack = thrown.stack
   return safe

@@ -1,21 +1,22 @@
 // Applies the generated migrations under drizzle/. All of it is one transaction behind an advisory
 // lock that ends with it, so ten instances may start at once and a crash half way leaves nothing.
 import { readdir, readFile } from 'node:fs/promises'
-import { type DrizzleDatabase, type Executor, run } from './database.ts'
+import type { Database, Executor } from '../drivers/driver.ts'
+import { run } from './database.ts'
 import { sql, type SQL } from './sql.ts'
 import { lockName, quoteName, type TableName } from './table-name.ts'
 
 const FOLDER = new URL('../../drizzle/', import.meta.url)
 const STEP = 'migrate the outbox table'
 
-export async function migrate(db: DrizzleDatabase, table: TableName): Promise<void> {
+export async function migrate(db: Database<unknown>, table: TableName): Promise<void> {
   const ledger = `${table.name}_migrations`
   const names = (await readdir(FOLDER)).filter((name) => name.endsWith('.sql')).toSorted()
   // Without this look a service whose role may not create anything could not call migrate() at all.
   const before = await appliedNames(db, table.schema, ledger)
   if (names.every((name) => before.has(name))) return
 
-  await db.transaction(async (tx: Executor) => {
+  await db.begin(async (tx) => {
     await run(tx, STEP, sql`select pg_advisory_xact_lock(hashtextextended(${lockName(table)}, 0))`)
     await createSchema(tx, table.schema)
     // The files name the table without its schema; with this they mean the right one.
@@ -41,12 +42,12 @@ export async function migrate(db: DrizzleDatabase, table: TableName): Promise<vo
 
 async function appliedNames(db: Executor, schema: string, ledger: string): Promise<Set<string>> {
   const qualified = `${quoteName(schema)}.${quoteName(ledger)}`
-  const [found] = await run<{ there: boolean }>(
+  const [ledgerTable] = await run<{ found: string | null }>(
     db,
     STEP,
-    sql`select to_regclass(${qualified}::text) is not null as there`,
+    sql`select to_regclass(${qualified}::text)::text as found`,
   )
-  if (!found?.there) return new Set()
+  if (!ledgerTable?.found) return new Set()
   const rows = await run<{ name: string }>(db, STEP, sql`select name from ${sql.raw(qualified)}`)
   return new Set(rows.map((row) => row.name))
 }

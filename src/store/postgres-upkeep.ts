@@ -1,7 +1,15 @@
 // The statements beside the path: what is old, what is dead, how much there is. Each is bounded, so that
 // none of them is in the way of the path, however large the table.
-import { type DrizzleDatabase, run, runWithin } from './database.ts'
-import { EVENT_COLUMNS, type EventRow, encodeArray, toEvent } from './rows.ts'
+import type { Executor } from '../drivers/driver.ts'
+import { run, runWithin } from './database.ts'
+import {
+  type AnyNumber,
+  EVENT_COLUMNS,
+  type EventRow,
+  encodeArray,
+  toDate,
+  toEvent,
+} from './rows.ts'
 import { sql, type SQL } from './sql.ts'
 import type {
   Count,
@@ -32,7 +40,7 @@ type Upkeep = Pick<
   | 'stats'
 >
 
-export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep {
+export function upkeepStatements(db: Executor, rules: StoreRules): Upkeep {
   const { table, statementTimeoutMs } = rules
   const outbox = qualifiedName(table)
   const runHere = <Row>(step: string, query: SQL) =>
@@ -45,7 +53,7 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
     const bornBefore = sql`(lpad(to_hex((extract(epoch from now() - ${age}) * 1000)::bigint), 12, '0')
       || repeat('0', 20))::uuid`
     const diedAt = status === 'published' ? sql`o.published_at` : sql`o.last_attempt_at`
-    const [purged] = await runHere<{ deleted: number; last: string | null }>(
+    const [purged] = await runHere<{ deleted: AnyNumber; last: string | null }>(
       'delete old rows',
       sql`
         with turn as materialized (
@@ -59,14 +67,14 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
         ), gone as (
           delete from ${outbox} o using old where o.id = old.id returning o.id
         )
-        select count(*)::int as deleted, (select g.id from gone g order by g.id desc limit 1) as last
+        select count(*)::int as deleted, (select g.id::text from gone g order by g.id desc limit 1) as last
         from gone`,
     )
-    return purged!
+    return { deleted: Number(purged!.deleted), last: purged!.last }
   }
 
   async function listDeadLetters(filter: DeadLetterFilter, { limit, afterSeq }: DeadLetterPage) {
-    const rows = await run<EventRow & { error: string | null; diedAt: number }>(
+    const rows = await run<EventRow & { error: string | null; diedAt: AnyNumber }>(
       db,
       'list dead letters',
       sql`
@@ -76,7 +84,7 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
         order by o.seq limit ${limit}::int`,
     )
     return rows.map(({ error, diedAt, ...row }) => {
-      return { ...toEvent(row), error: error ?? '', diedAt: new Date(diedAt) }
+      return { ...toEvent(row), error: error ?? '', diedAt: toDate(diedAt) }
     })
   }
 
@@ -101,7 +109,7 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
     { limit, afterSeq }: DeadLetterPage,
     change: SQL,
   ) {
-    const [changed] = await run<{ count: number; lastSeq: string | null }>(
+    const [changed] = await run<{ count: AnyNumber; lastSeq: string | null }>(
       db,
       step,
       sql`
@@ -113,18 +121,18 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
         select count(*)::int as count, max(seq)::text as "lastSeq" from changed`,
     )
     const { count, lastSeq } = changed!
-    return { count, lastSeq: lastSeq === null ? null : Number(lastSeq) }
+    return { count: Number(count), lastSeq: lastSeq === null ? null : Number(lastSeq) }
   }
 
   async function countDeadLetters(limit: number) {
-    const rows = await runHere<{ type: string; count: number }>(
+    const rows = await runHere<{ type: string; count: AnyNumber }>(
       'count dead letters',
       sql`
         select event_type as type, count(*)::int as count
         from (select event_type from ${outbox} where status = 'dead_letter' limit ${limit}::int) dead
         group by event_type order by event_type`,
     )
-    return Object.fromEntries(rows.map(({ type, count }) => [type, count]))
+    return Object.fromEntries(rows.map(({ type, count }) => [type, Number(count)]))
   }
 
   // What nobody claims keeps its place, while all others move back with each lease: it comes to the front.
@@ -142,19 +150,19 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
   }
 
   async function countPending(limit: number) {
-    const [counted] = await runHere<{ count: number }>(
+    const [counted] = await runHere<{ count: AnyNumber }>(
       'count what waits',
       sql`select count(*)::int as count
         from (select 1 from ${outbox} where status = 'pending' limit ${limit}::int) waiting`,
     )
-    return counted!.count
+    return Number(counted!.count)
   }
 
   async function stats() {
     const estimate = (name: string) => sql`(select c.reltuples::float8 from pg_class c
       where c.oid = to_regclass(${`${quoteName(table.schema)}.${quoteName(name)}`}::text))`
-    const [[counts], latency] = await Promise.all([
-      runHere<Counts>(
+    const [[row], latency] = await Promise.all([
+      runHere<Record<keyof Counts, AnyNumber | null>>(
         'count events',
         sql`
           select w.*, d.*, a.*, ${estimate(table.name)} as "rowsEstimate",
@@ -174,7 +182,7 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
             select count(*)::int as rows from (select 1 from ${outbox} limit ${COUNTED + 1}) p
           ) a`,
       ),
-      runHere<Latency & { type: string }>(
+      runHere<Record<keyof Latency, AnyNumber> & { type: string }>(
         'look up latencies',
         sql`
           select event_type as type, count(*)::int as events, max(ms) as "maxMs",
@@ -187,10 +195,11 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
           ) published group by event_type order by event_type`,
       ),
     ])
-    const { due, retrying, mostAttempts, lagMs } = counts!
-    const pending = settleCount(counts!.pending, counts!.pendingEstimate)
-    const dead = settleCount(counts!.dead, counts!.deadEstimate)
-    const all = settleCount(counts!.rows, counts!.rowsEstimate)
+    const counts = readNumbers(row!) as unknown as Counts
+    const { due, retrying, mostAttempts, lagMs } = counts
+    const pending = settleCount(counts.pending, counts.pendingEstimate)
+    const dead = settleCount(counts.dead, counts.deadEstimate)
+    const all = settleCount(counts.rows, counts.rowsEstimate)
     const others = Math.max(0, all.count - pending.count - dead.count)
     const published: Count = { count: others, exact: all.exact }
     return {
@@ -201,7 +210,9 @@ export function upkeepStatements(db: DrizzleDatabase, rules: StoreRules): Upkeep
       retrying,
       mostAttempts,
       lagMs,
-      latency: Object.fromEntries(latency.map(({ type, ...ms }) => [type, ms])),
+      latency: Object.fromEntries(
+        latency.map(({ type, ...ms }) => [type, readNumbers(ms) as unknown as Latency]),
+      ),
     }
   }
 
@@ -228,6 +239,13 @@ interface Counts {
   rowsEstimate: number | null
   pendingEstimate: number | null
   deadEstimate: number | null
+}
+
+function readNumbers(row: Readonly<Record<string, AnyNumber | null>>) {
+  const numbers = Object.entries(row).map(([name, value]) => {
+    return [name, value === null ? null : Number(value)] as const
+  })
+  return Object.fromEntries(numbers)
 }
 
 function settleCount(counted: number, estimate: number | null): Count {

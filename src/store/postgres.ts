@@ -1,18 +1,21 @@
 // Every SQL statement of the outbox, one function each. Lists travel as one text parameter (JSON or an
 // array literal) that the statement casts: the text of a statement never changes with the number of
 // rows, and every driver binds a string in the same way. No session state: it works behind PgBouncer.
+import type { Database, Executor } from '../drivers/driver.ts'
 import type { PreparedEvent } from '../events.ts'
-import { type DrizzleDatabase, type Executor, run, runWithin } from './database.ts'
+import { run, runWithin } from './database.ts'
 import { migrate } from './migrate.ts'
 import { claimStatement } from './postgres-claim.ts'
 import { upkeepStatements } from './postgres-upkeep.ts'
 import {
+  type AnyNumber,
   DEAD_LETTER_COPY,
   type EventRow,
   encodeArray,
   OCCURRED_AT,
   PENDING,
   PUBLISHED,
+  toDate,
   toEvent,
 } from './rows.ts'
 import { sql, type SQL } from './sql.ts'
@@ -30,7 +33,7 @@ import { lockName, qualifiedName } from './table-name.ts'
 /** The type of the event that tells of a dead letter, on the dead-letter topic. */
 const DEAD_LETTERED = 'DeadLettered'
 
-export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Executor> {
+export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<Executor> {
   const outbox = qualifiedName(rules.table)
   const runHere = <Row>(step: string, query: SQL) =>
     runWithin<Row>(rules.statementTimeoutMs, db, step, query)
@@ -73,7 +76,12 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
           else (select max(p.seq) from ${outbox} p
             where ${earlier} and p.status = ${PENDING})::float8 end)::text`
       : sql`null`
-    const rows = await run<{ id: string; seq: string; after: string | null; occurredAt: number }>(
+    const rows = await run<{
+      id: string
+      seq: string
+      after: string | null
+      occurredAt: AnyNumber
+    }>(
       tx,
       'save events',
       sql`
@@ -88,7 +96,7 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
           aggregate_type text, aggregate_id text, event_type text, topic text, payload json,
           headers json, max_attempts int, occurred_ms float8)
         order by e.n
-        returning o.id, o.seq::text, ${OCCURRED_AT}, ${after} as after`,
+        returning o.id::text, o.seq::text, ${OCCURRED_AT}, ${after} as after`,
     )
     const byId = new Map(rows.map((row) => [row.id, row]))
     return events.map((event): SavedEvent => {
@@ -97,7 +105,7 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
         ...event,
         seq: Number(row.seq),
         after: row.after === null ? null : Number(row.after),
-        occurredAt: new Date(row.occurredAt),
+        occurredAt: toDate(row.occurredAt),
         attempts: 0,
       }
     })
@@ -122,7 +130,7 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
         )
         update ${outbox} o set available_at = clock_timestamp() + ${ms}::float8 * interval '1 ms',
           updated_at = clock_timestamp()
-        from held where o.id = held.id returning o.id, o.lease_token as token`,
+        from held where o.id = held.id returning o.id::text, o.lease_token::text as token`,
     )
     return new Map(rows.map(({ id, token }) => [id, token]))
   }
@@ -139,8 +147,8 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
         update ${outbox} o set status = 'published', published_at = clock_timestamp(),
           last_attempt_at = clock_timestamp(), updated_at = clock_timestamp(), last_error = null,
           lease_token = null
-        where ${acked} and o.status <> ${PUBLISHED} returning o.id`
-        : sql`delete from ${outbox} o where ${acked} returning o.id`,
+        where ${acked} and o.status <> ${PUBLISHED} returning o.id::text`
+        : sql`delete from ${outbox} o where ${acked} returning o.id::text`,
     )
     return new Set(rows.map((row) => row.id))
   }
@@ -172,7 +180,7 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
           where o.id = e.id and o.lease_token = e.token and o.status = ${PENDING}
           returning o.*, e.token, e."copyId"
         ) ${rules.deadLetterTopic === null ? sql`` : copies}
-        select id, token from failed`,
+        select id::text, token::text from failed`,
     )
     return new Map(rows.map(({ id, token }) => [id, token]))
   }

@@ -1,6 +1,7 @@
 // Rule 6, and what a failure costs: success always wins, failure is fenced, and attempts are counted.
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
+import { databaseOf } from '../../src/drivers/database-of.ts'
 import { prepareEvent } from '../../src/events.ts'
 import type { FailureRecord } from '../../src/store/store.ts'
 import { defer } from '../support/deferred.ts'
@@ -24,7 +25,7 @@ async function saveOne(leaseMs = 0) {
   const born = lease(leaseMs)
   const [saved] = await fixture
     .store()
-    .save(fixture.db, [prepareEvent(newEvent(), lenientRules)], born)
+    .save(databaseOf(fixture.db), [prepareEvent(newEvent(), lenientRules)], born)
   return { id: saved!.id, token: born.token }
 }
 
@@ -131,7 +132,7 @@ it('forgets the last error of an event that went out after all', async () => {
 
 it('shows on a row who saved it, then who claimed it', async () => {
   const born = { ...lease(0), workerId: 'saver' }
-  await fixture.store().save(fixture.db, [prepareEvent(newEvent(), lenientRules)], born)
+  await fixture.store().save(databaseOf(fixture.db), [prepareEvent(newEvent(), lenientRules)], born)
   expect(await fixture.rows()).toMatchObject([{ worker_id: 'saver' }])
   await claimOne(60_000)
   expect(await fixture.rows()).toMatchObject([{ worker_id: 'test' }])
@@ -152,7 +153,7 @@ it('claims no more than it is asked to, what has waited longest first', async ()
 it('claims nothing of the topics that it is told to leave alone', async () => {
   const topics = ['fine', 'away', 'a "quoted, \\\\ {name}']
   const events = topics.map((topic) => prepareEvent(newEvent({ topic }), lenientRules))
-  await fixture.store().save(fixture.db, events, lease(0))
+  await fixture.store().save(databaseOf(fixture.db), events, lease(0))
   const request = { lease: lease(60_000), limit: 10, exceptTopics: topics.slice(1) }
   expect((await fixture.store().claim(request)).map(({ topic }) => topic)).toEqual(['fine'])
 })

@@ -5,7 +5,7 @@ import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
 import type { Emit } from '../../src/index.ts'
 import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import type { Executor } from '../../src/store/database.ts'
+import type { DrizzleDatabase } from '../../src/index.ts'
 import { defer } from '../support/deferred.ts'
 import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
@@ -121,7 +121,7 @@ it('refuses emit() outside a unit of work, and after its end', async () => {
 
 it('ends the unit of work with its callback also when that failed', async () => {
   const outbox = fixture.handling(unexpected)
-  let late: { emit: Emit; tx: Executor } | undefined
+  let late: { emit: Emit; tx: Pick<DrizzleDatabase, 'execute'> } | undefined
   const work = outbox.withOutbox(async (tx, emit) => {
     late = { emit, tx }
     throw new Error('the business said no')

@@ -6,7 +6,8 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { prepareEvent } from '../../src/events.ts'
-import type { Executor } from '../../src/store/database.ts'
+import { databaseOf } from '../../src/drivers/database-of.ts'
+import type { Executor } from '../../src/drivers/driver.ts'
 import type { Store } from '../../src/store/store.ts'
 import {
   claim,
@@ -144,7 +145,7 @@ class Pair {
     )
     this.#ids.push(...prepared.map(({ id }) => id))
     const lease = { token: tokens[name]!, workerId: 'test', ms: ticks * HOUR }
-    const saved = await this.#store.save(fixture.db, prepared, lease)
+    const saved = await this.#store.save(databaseOf(fixture.db), prepared, lease)
     // The table counts from its last truncation on; the model from 0.
     const offset = saved[0]!.seq - first
     const after = saved.map((event) => (event.after === null ? null : event.after - offset))

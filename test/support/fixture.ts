@@ -12,7 +12,8 @@ import {
 } from '../../src/index.ts'
 import { resolveOptions } from '../../src/options.ts'
 import { type Handler, handlersPublisher } from '../../src/publishers/handlers.ts'
-import type { Executor } from '../../src/store/database.ts'
+import { databaseOf } from '../../src/drivers/database-of.ts'
+import type { Executor } from '../../src/drivers/driver.ts'
 import { postgresStore } from '../../src/store/postgres.ts'
 import type { Store } from '../../src/store/store.ts'
 import { connect, createDatabase, type TestConnection, type TestDatabase } from './database.ts'
@@ -110,7 +111,7 @@ export function useFixture(): Fixture {
     store(options = {}) {
       const publisher = handlersPublisher({ handlers: {} })
       return postgresStore(
-        connection.db,
+        databaseOf(connection.db),
         resolveOptions({ db: connection.db, publisher, ...options }),
       )
     },

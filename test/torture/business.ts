@@ -2,8 +2,7 @@
 // journal by the same transaction that emits it; the journal is the oracle's truth, and the outbox has no
 // hand in it.
 import { sql } from 'drizzle-orm'
-import type { Emit } from '../../src/index.ts'
-import type { Executor } from '../../src/store/database.ts'
+import type { DrizzleDatabase, Emit } from '../../src/index.ts'
 import type { Random } from './random.ts'
 
 const ACCOUNTS = 60
@@ -16,7 +15,7 @@ export const TABLES = `
   insert into accounts (id) select 'account-' || n from generate_series(1, ${ACCOUNTS}) n`
 
 /** A transaction that can nest, whatever the driver. */
-export interface Transaction extends Executor {
+export interface Transaction extends Pick<DrizzleDatabase, 'execute'> {
   transaction(work: (tx: Transaction) => Promise<unknown>): Promise<unknown>
 }
 

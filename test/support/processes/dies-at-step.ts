@@ -6,8 +6,10 @@ import { Kafka, logLevel } from 'kafkajs'
 import postgres from 'postgres'
 import { createOutbox, type Publisher, type PublishResult } from '../../../src/index.ts'
 import { kafkaPublisher } from '../../../src/publishers/kafka.ts'
-import type { DrizzleDatabase, Executor } from '../../../src/store/database.ts'
+import type { DrizzleDatabase } from '../../../src/drivers/driver.ts'
 import { CRASH_STEPS } from '../crash-steps.ts'
+
+type Executes = Pick<DrizzleDatabase, 'execute'>
 
 const [url, broker, topic, table, name] = process.argv.slice(2)
 const step = CRASH_STEPS[name!]!
@@ -22,20 +24,20 @@ async function around<T>(at: string, action: () => PromiseLike<T>): Promise<T> {
 }
 
 /** The database, with an eye on each statement that names its step. */
-function watch<T extends Executor>(executor: T): T {
+function watch<T extends Executes>(executor: T): T {
   return new Proxy(executor, {
     get(target, property) {
       const value: unknown = Reflect.get(target, property, target)
       if (property === 'execute') {
         return (query: SQL) => {
-          const [, at] = /aftercommit: ([a-z ]+) /.exec(dialect.sqlToQuery(query).sql) ?? []
+          const [, at] = /aftercommit: ([a-z ]+) /.exec(dialect.sqlToQuery(query.getSQL()).sql) ?? []
           return around(at ?? 'the business', () => target.execute(query))
         }
       }
       if (property === 'transaction') {
         const transact = (target as unknown as DrizzleDatabase).transaction.bind(target)
-        return (unit: (tx: Executor) => Promise<unknown>) =>
-          around('COMMIT', () => transact((tx: Executor) => unit(watch(tx))))
+        return (unit: (tx: Executes) => Promise<unknown>) =>
+          around('COMMIT', () => transact((tx: Executes) => unit(watch(tx))))
       }
       return typeof value === 'function' ? (value.bind(target) as unknown) : value
     },

@@ -1,0 +1,37 @@
+// From what a user gave as `db` to what the library works with, or to an error that names the remedy.
+import { OutboxOptionsError } from '../errors.ts'
+import type { AnyDatabase, Database, DrizzleDatabase } from './driver.ts'
+import { drizzleDatabase } from './drizzle.ts'
+import { refuseSingleClient } from './node-postgres-pool.ts'
+import { refuseRenaming } from './postgres-js-transform.ts'
+
+export function databaseOf(db: AnyDatabase): Database<unknown> {
+  if (isDatabase(db)) return db
+  if (!isDrizzle(db)) throw new OutboxOptionsError(`db ${remedyFor(db)}`)
+  const { $client } = db as { $client?: unknown }
+  refuseSingleClient('db', $client)
+  refuseRenaming('db', $client)
+  return drizzleDatabase(db)
+}
+
+function isDatabase(db: unknown): db is Database<unknown> {
+  return has(db, 'query') && has(db, 'begin')
+}
+
+function isDrizzle(db: unknown): db is DrizzleDatabase {
+  return has(db, 'execute') && has(db, 'transaction')
+}
+
+function remedyFor(db: unknown): string {
+  if (has(db, 'begin') && has(db, 'unsafe')) {
+    return "is a postgres.js client; pass postgresJs(sql) from 'aftercommit/postgres-js', or drizzle(sql)"
+  }
+  if (has(db, 'connect') && has(db, 'query')) {
+    return "is a node-postgres client; pass nodePostgres(pool) from 'aftercommit/node-postgres', or drizzle(pool)"
+  }
+  return 'must be a Drizzle Postgres database, postgresJs(sql) or nodePostgres(pool)'
+}
+
+function has(value: unknown, method: string): boolean {
+  return typeof (value as Record<string, unknown> | null | undefined)?.[method] === 'function'
+}

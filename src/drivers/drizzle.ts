@@ -1,0 +1,62 @@
+// Drizzle over any Postgres driver. It has no hook for savepoints or for the end of a transaction, so the
+// transaction that the callback gets is a proxy; and it does not tell how COMMIT was answered.
+import type { SQL } from '../store/sql.ts'
+import type { Database, DrizzleDatabase, OpenTransaction, TransactionWatch } from './driver.ts'
+
+/** A Drizzle transaction: it runs statements and nests. */
+interface DrizzleTransaction extends Pick<DrizzleDatabase, 'execute'> {
+  transaction<T>(work: (tx: DrizzleTransaction) => Promise<T>): Promise<T>
+}
+
+export function drizzleDatabase(db: DrizzleDatabase): Database<DrizzleTransaction> {
+  return {
+    query: (statement) => execute(db, statement),
+    begin: async <T>(
+      work: (open: OpenTransaction<DrizzleTransaction>) => Promise<T>,
+      settings = {},
+    ) => {
+      // Drizzle makes an empty object of settings into a broken statement.
+      const config = Object.keys(settings).length > 0 ? settings : undefined
+      return (await db.transaction((tx) => work(openTransaction(tx)), config)) as T
+    },
+  }
+}
+
+function openTransaction(tx: DrizzleTransaction): OpenTransaction<DrizzleTransaction> {
+  return {
+    tx,
+    query: (statement) => execute(tx, statement),
+    savepoint: (work) => tx.transaction((inner) => work(openTransaction(inner))),
+    guarded: (watch) => guard(tx, watch),
+  }
+}
+
+function guard(tx: DrizzleTransaction, { use, savepoint }: TransactionWatch<DrizzleTransaction>) {
+  return new Proxy(tx, {
+    get(target, property) {
+      // Asked for by whoever awaits it, which is no use of it.
+      if (property !== 'then') use()
+      if (property === 'transaction') return savepoint
+      const value: unknown = Reflect.get(target, property, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
+// Drizzle asks a query for its SQL and that for its text and parameters, and looks no closer: so there is no need
+// to load Drizzle for its template, which would make bundlers ask for it where it is not in use.
+async function execute(db: Pick<DrizzleDatabase, 'execute'>, { text, values }: SQL) {
+  const built = { toQuery: () => ({ sql: text, params: [...values] }) }
+  try {
+    const result = await db.execute({ getSQL: () => built })
+    // postgres-js answers with the rows, node-postgres and PGlite with an object around them.
+    return (Array.isArray(result) ? result : (result as { rows: unknown[] }).rows) as unknown[]
+  } catch (thrown) {
+    throw isQueryError(thrown) ? thrown.cause : thrown
+  }
+}
+
+/** Drizzle's wrapper around the driver's error. Its message prints every parameter. */
+function isQueryError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error && 'query' in thrown && 'params' in thrown && 'cause' in thrown
+}
