@@ -48,7 +48,7 @@ export class OpenUnit {
   }
 
   run<T>(work: (tx: unknown) => Promise<T> | T): Promise<T> {
-    return this.#current.run(this.#root, async () => work(this.#root.tx))
+    return this.#current.run(this.#root, async () => settle(work(this.#root.tx)))
   }
 
   readonly emit: Emit = ((...given: EmitArguments) => {
@@ -117,7 +117,7 @@ export class OpenUnit {
       const result = await open.savepoint((inner) => {
         const opened = this.#openScope(inner, parent)
         scope = opened
-        return this.#current.run(opened, async () => work(opened.tx))
+        return this.#current.run(opened, async () => settle(work(opened.tx)))
       })
       if (scope) (scope as Scope).state = 'kept'
       return result
@@ -128,6 +128,11 @@ export class OpenUnit {
       this.#openSavepoints -= 1
     }
   }
+}
+
+// A list of queries is how sql.begin() of postgres.js takes several at once. Nobody else would send them.
+function settle<T>(answered: T): T | Promise<T> {
+  return Array.isArray(answered) ? Promise.all(answered) : answered
 }
 
 function isKept(scope: Scope): boolean {

@@ -68,9 +68,10 @@ function storeError(step: string, cause: unknown): StoreError {
   return new StoreError('STORE_FAILED', `${step}: ${message ?? 'the database failed'}`, safe)
 }
 
-// Postgres quotes the whole row in the detail of some errors, postgres.js keeps the statement and its parameters,
-// and whoever prints an error prints its cause: what is kept says which rule was broken, not with which data.
-const DATA = ['detail', 'where', 'query', 'parameters', 'args']
+// Postgres quotes the whole row in the detail of some errors, postgres.js and PGlite keep the parameters of the
+// statement, and whoever prints an error prints its cause: what is kept says which rule was broken, not with which
+// data.
+const DATA = ['detail', 'where', 'query', 'parameters', 'params', 'args', 'queryOptions']
 
 function withoutData(thrown: unknown): unknown {
   if (!(thrown instanceof Error) || !DATA.some((field) => field in thrown)) return thrown

@@ -137,7 +137,7 @@ export function upkeepStatements(db: Executor, rules: StoreRules): Upkeep {
 
   // What nobody claims keeps its place, while all others move back with each lease: it comes to the front.
   async function countUnrouted(routed: readonly string[], limit: number) {
-    const rows = await runHere<{ topic: string; count: number }>(
+    const rows = await runHere<{ topic: string; count: AnyNumber }>(
       'count events without a route',
       sql`
         select topic, count(*)::int as count
@@ -146,7 +146,7 @@ export function upkeepStatements(db: Executor, rules: StoreRules): Upkeep {
         where topic <> all (${encodeArray(routed)}::text::text[])
         group by topic order by topic`,
     )
-    return Object.fromEntries(rows.map(({ topic, count }) => [topic, count]))
+    return Object.fromEntries(rows.map(({ topic, count }) => [topic, Number(count)]))
   }
 
   async function countPending(limit: number) {

@@ -7,6 +7,7 @@ import { createOutbox } from '../../src/index.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
 import { connect } from '../support/database.ts'
 import { defer } from '../support/deferred.ts'
+import { SERVED_DRIVERS } from '../support/drivers.ts'
 import { useFixture } from '../support/fixture.ts'
 import { recordingLogger } from '../support/recording-logger.ts'
 import { newEvent } from '../support/sample-events.ts'
@@ -66,43 +67,49 @@ it('records what was acknowledged during an outage longer than the threshold, an
   expect(handled).toHaveLength(20)
 })
 
-it('records what was published, and what failed, when the database is back', async () => {
-  const { proxy, url } = await proxyDatabase()
-  const proxied = connect(url, { backoff: () => 0 })
-  const [started, release] = [defer(), defer()]
-  const handled: string[] = []
-  const handle = async ({ type }: { type: string }) => {
-    handled.push(type)
-    if (handled.length === 2) started.resolve()
-    await release.promise
-    if (type === 'Bad') throw new Error('no')
-  }
-  const outbox = fixture.handling(
-    { Good: handle, Bad: handle },
-    { db: proxied.db, threshold: '5m', maxAttempts: 1 },
-  )
-  await outbox.start()
-  await outbox.withOutbox(async (_, emit) => {
-    emit([newEvent({ type: 'Good' }), newEvent({ type: 'Bad' })])
-  })
-  await started.promise
-  await proxy.refuse()
-  const failed = nextEvent(outbox.events, 'error', ({ step }) => step === 'settle')
-  const recorded = Promise.all([
-    nextEvent(outbox.events, 'event:published'),
-    nextEvent(outbox.events, 'event:dead'),
-  ])
-  release.resolve()
-  await failed
-  expect((await fixture.rows()).map((row) => row.status)).toEqual(['pending', 'pending'])
-  await proxy.accept()
-  await recorded
-  expect((await fixture.rows()).map((row) => row.status)).toEqual(['published', 'dead_letter'])
-  expect(handled).toHaveLength(2)
-  await outbox.stop()
-  await proxied.close()
-  await proxy.stop()
-})
+it.each(SERVED_DRIVERS.map((driver) => [driver.name, driver] as const))(
+  'records what was published, and what failed, when the database is back (%s)',
+  async (_, driver) => {
+    const { proxy, url } = await proxyDatabase()
+    const proxied = driver.open(url)
+    const [started, release] = [defer(), defer()]
+    const handled: string[] = []
+    const handle = async ({ type }: { type: string }) => {
+      handled.push(type)
+      if (handled.length === 2) started.resolve()
+      await release.promise
+      if (type === 'Bad') throw new Error('no')
+    }
+    const outbox = createOutbox({
+      db: proxied.db,
+      publisher: handlersPublisher({ handlers: { Good: handle, Bad: handle } }),
+      threshold: '5m',
+      poller: false,
+      maxAttempts: 1,
+    })
+    await outbox.start()
+    await outbox.withOutbox(async (__, emit) => {
+      emit([newEvent({ type: 'Good' }), newEvent({ type: 'Bad' })])
+    })
+    await started.promise
+    await proxy.refuse()
+    const failed = nextEvent(outbox.events, 'error', ({ step }) => step === 'settle')
+    const recorded = Promise.all([
+      nextEvent(outbox.events, 'event:published'),
+      nextEvent(outbox.events, 'event:dead'),
+    ])
+    release.resolve()
+    await failed
+    expect((await fixture.rows()).map((row) => row.status)).toEqual(['pending', 'pending'])
+    await proxy.accept()
+    await recorded
+    expect((await fixture.rows()).map((row) => row.status)).toEqual(['published', 'dead_letter'])
+    expect(handled).toHaveLength(2)
+    await outbox.stop()
+    await proxied.close()
+    await proxy.stop()
+  },
+)
 
 it('is told of in the log when it begins and when it is over, not once per try', async () => {
   const { proxy, url } = await proxyDatabase()

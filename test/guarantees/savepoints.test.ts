@@ -1,179 +1,193 @@
 // Savepoints and nesting: what is rolled back takes its events with it, and only its own.
-import { sql as raw } from 'drizzle-orm'
 import { beforeAll, expect, it } from 'vitest'
+import type { AnyDatabase } from '../../src/index.ts'
+import { isSerializationFailure } from '../../src/store/database.ts'
 import { defer } from '../support/deferred.ts'
-import { useFixture } from '../support/fixture.ts'
+import { ALL_DRIVERS, SERVED_DRIVERS } from '../support/drivers.ts'
+import { describeEach, type Fixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
 
-const fixture = useFixture()
 const named = (type: string) => newEvent({ type })
-const savedTypes = async () => (await fixture.rows()).map((row) => row.event_type)
 const refuse = () => {
   throw new Error('refused')
 }
 
-beforeAll(async () => {
-  await fixture.sql`create table accounts (id int primary key, balance int not null)`
-})
+function useAccounts(fixture: Fixture<AnyDatabase>) {
+  beforeAll(async () => {
+    await fixture.sql`create table accounts (id int primary key, balance int not null)`
+  })
+  return { savedTypes: async () => (await fixture.rows()).map((row) => row.event_type) }
+}
 
-it('drops the events of a nested transaction that rolls back, and keeps the others in order', async () => {
-  const outbox = fixture.handling({})
-  await outbox.withOutbox(async (tx, emit) => {
-    emit(named('before'))
-    await tx.transaction(async (kept) => {
-      emit(named('kept'))
-      await kept.transaction(async (inner) => {
-        await inner.execute(raw`select 1`)
-        outbox.emit(named('kept inside'))
+describeEach(ALL_DRIVERS, (fixture) => {
+  const { query, nest } = fixture.driver
+  const { savedTypes } = useAccounts(fixture)
+
+  it('drops the events of a nested transaction that rolls back, and keeps the others in order', async () => {
+    const outbox = fixture.handling({})
+    await outbox.withOutbox(async (tx, emit) => {
+      emit(named('before'))
+      await nest(tx, async (kept) => {
+        emit(named('kept'))
+        await nest(kept, async (inner) => {
+          await query(inner, 'select 1')
+          outbox.emit(named('kept inside'))
+        })
+        await expect(
+          nest(kept, async (doomed) => {
+            outbox.emit(named('dropped'))
+            await nest(doomed, async () => void emit(named('dropped with its parent')))
+            refuse()
+          }),
+        ).rejects.toThrow('refused')
+      })
+      emit(named('after'))
+    })
+    expect(await savedTypes()).toEqual(['before', 'kept', 'kept inside', 'after'])
+  })
+
+  it('keeps apart savepoints and work that run side by side', async () => {
+    const outbox = fixture.handling({})
+    await outbox.withOutbox(async (tx, emit) => {
+      const inside = defer()
+      const nested = nest(tx, async () => {
+        emit(named('in the savepoint'))
+        inside.resolve()
+        refuse()
+      })
+      await inside.promise
+      emit(named('beside it'))
+      await expect(nested).rejects.toThrow('refused')
+    })
+    expect(await savedTypes()).toEqual(['beside it'])
+  })
+
+  it('forgives an event refused in a savepoint that rolled back, but not one in the rest', async () => {
+    const outbox = fixture.handling({})
+    await outbox.withOutbox(async (tx, emit) => {
+      emit(named('good'))
+      await expect(
+        nest(tx, async () => void emit(newEvent({ payload: 1n }))),
+      ).rejects.toMatchObject({ code: 'PAYLOAD_NOT_JSON' })
+    })
+    expect(await savedTypes()).toEqual(['good'])
+  })
+
+  it('refuses to commit while a nested transaction that nobody awaited is still running', async () => {
+    const outbox = fixture.handling({})
+    const release = defer()
+    let forgotten: Promise<unknown> = Promise.resolve()
+    const work = outbox.withOutbox(async (tx, emit) => {
+      emit(named('never saved'))
+      forgotten = nest(tx, () => release.promise).catch(() => {})
+    })
+    await expect(work).rejects.toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
+    release.resolve()
+    await forgotten
+    expect(await savedTypes()).toEqual([])
+  })
+
+  it('refuses what a savepoint leaves behind when it is over', async () => {
+    const outbox = fixture.handling({})
+    await outbox.withOutbox(async (tx) => {
+      const late = await nest(tx, async (inner) => inner)
+      await expect(async () => await query(late, 'select 1')).rejects.toMatchObject({
+        code: 'UNIT_OF_WORK_OVER',
+      })
+    })
+  })
+
+  it('makes withOutbox() inside withOutbox() a savepoint with nested: savepoint', async () => {
+    const outbox = fixture.handling({})
+    await outbox.withOutbox(async (_, emit) => {
+      emit(named('outer'))
+      await expect(
+        outbox.withOutbox(
+          async (tx, innerEmit) => {
+            await query(tx, 'insert into accounts values (1, 0)')
+            innerEmit(named('inner'))
+            refuse()
+          },
+          { nested: 'savepoint' },
+        ),
+      ).rejects.toThrow('refused')
+      await outbox.withOutbox(async (__, innerEmit) => void innerEmit(named('kept')), {
+        nested: 'savepoint',
+      })
+    })
+    expect(await savedTypes()).toEqual(['outer', 'kept'])
+    expect(await fixture.sql`select 1 from accounts`).toEqual([])
+  })
+
+  it('begins a unit of its own for work that an earlier unit has set off', async () => {
+    const outbox = fixture.handling({})
+    const earlierIsOver = defer()
+    let later: Promise<unknown> = Promise.resolve()
+    await outbox.withOutbox(async (_, emit) => {
+      emit(named('earlier'))
+      later = earlierIsOver.promise.then(() =>
+        outbox.withOutbox(async (__, laterEmit) => laterEmit(named('later'))),
+      )
+    })
+    earlierIsOver.resolve()
+    await later
+    expect(await savedTypes()).toEqual(['earlier', 'later'])
+  })
+
+  it('refuses to nest with nested: error, and refuses settings that only the outer one can have', async () => {
+    const outbox = fixture.handling({})
+    await outbox.withOutbox(async () => {
+      await expect(outbox.withOutbox(async () => {}, { nested: 'error' })).rejects.toMatchObject({
+        code: 'NESTED',
       })
       await expect(
-        kept.transaction(async (doomed) => {
-          outbox.emit(named('dropped'))
-          await doomed.transaction(async () => void emit(named('dropped with its parent')))
-          refuse()
-        }),
-      ).rejects.toThrow('refused')
-    })
-    emit(named('after'))
-  })
-  expect(await savedTypes()).toEqual(['before', 'kept', 'kept inside', 'after'])
-})
-
-it('keeps apart savepoints and work that run side by side', async () => {
-  const outbox = fixture.handling({})
-  await outbox.withOutbox(async (tx, emit) => {
-    const inside = defer()
-    const nested = tx.transaction(async () => {
-      emit(named('in the savepoint'))
-      inside.resolve()
-      refuse()
-    })
-    await inside.promise
-    emit(named('beside it'))
-    await expect(nested).rejects.toThrow('refused')
-  })
-  expect(await savedTypes()).toEqual(['beside it'])
-})
-
-it('forgives an event refused in a savepoint that rolled back, but not one in the rest', async () => {
-  const outbox = fixture.handling({})
-  await outbox.withOutbox(async (tx, emit) => {
-    emit(named('good'))
-    await expect(
-      tx.transaction(async () => void emit(newEvent({ payload: 1n }))),
-    ).rejects.toMatchObject({ code: 'PAYLOAD_NOT_JSON' })
-  })
-  expect(await savedTypes()).toEqual(['good'])
-})
-
-it('refuses to commit while a nested transaction that nobody awaited is still running', async () => {
-  const outbox = fixture.handling({})
-  const release = defer()
-  let forgotten: Promise<unknown> = Promise.resolve()
-  const work = outbox.withOutbox(async (tx, emit) => {
-    emit(named('never saved'))
-    forgotten = tx.transaction(() => release.promise).catch(() => {})
-  })
-  await expect(work).rejects.toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
-  release.resolve()
-  await forgotten
-  expect(await savedTypes()).toEqual([])
-})
-
-it('refuses what a savepoint leaves behind when it is over', async () => {
-  const outbox = fixture.handling({})
-  await outbox.withOutbox(async (tx) => {
-    const late = await tx.transaction(async (inner) => inner)
-    await expect(async () => await late.execute(raw`select 1`)).rejects.toMatchObject({
-      code: 'UNIT_OF_WORK_OVER',
+        outbox.withOutbox(async () => {}, { isolationLevel: 'serializable' }),
+      ).rejects.toThrow(/isolationLevel cannot be set/)
     })
   })
 })
 
-it('makes withOutbox() inside withOutbox() a savepoint with nested: savepoint', async () => {
-  const outbox = fixture.handling({})
-  await outbox.withOutbox(async (_, emit) => {
-    emit(named('outer'))
-    await expect(
-      outbox.withOutbox(
-        async (tx, innerEmit) => {
-          await tx.execute(raw`insert into accounts values (1, 0)`)
-          innerEmit(named('inner'))
-          refuse()
-        },
-        { nested: 'savepoint' },
-      ),
-    ).rejects.toThrow('refused')
-    await outbox.withOutbox(async (__, innerEmit) => void innerEmit(named('kept')), {
-      nested: 'savepoint',
-    })
-  })
-  expect(await savedTypes()).toEqual(['outer', 'kept'])
-  expect(await fixture.sql`select 1 from accounts`).toEqual([])
-})
+// It takes a second session to get in between.
+describeEach(SERVED_DRIVERS, (fixture) => {
+  const { query } = fixture.driver
+  const { savedTypes } = useAccounts(fixture)
 
-it('begins a unit of its own for work that an earlier unit has set off', async () => {
-  const outbox = fixture.handling({})
-  const earlierIsOver = defer()
-  let later: Promise<unknown> = Promise.resolve()
-  await outbox.withOutbox(async (_, emit) => {
-    emit(named('earlier'))
-    later = earlierIsOver.promise.then(() =>
-      outbox.withOutbox(async (__, laterEmit) => laterEmit(named('later'))),
-    )
-  })
-  earlierIsOver.resolve()
-  await later
-  expect(await savedTypes()).toEqual(['earlier', 'later'])
-})
-
-it('refuses to nest with nested: error, and refuses settings that only the outer one can have', async () => {
-  const outbox = fixture.handling({})
-  await outbox.withOutbox(async () => {
-    await expect(outbox.withOutbox(async () => {}, { nested: 'error' })).rejects.toMatchObject({
-      code: 'NESTED',
-    })
-    await expect(
-      outbox.withOutbox(async () => {}, { isolationLevel: 'serializable' }),
-    ).rejects.toThrow(/isolationLevel cannot be set/)
-  })
-})
-
-it('runs the work again, with its events reset, when Postgres could not serialize it', async () => {
-  const outbox = fixture.handling({})
-  await fixture.sql`insert into accounts values (2, 0)`
-  let runs = 0
-  await outbox.withOutbox(
-    async (tx, emit) => {
-      runs += 1
-      emit(named(`run ${runs}`))
-      await tx.execute(raw`select balance from accounts where id = 2`)
-      // Somebody else gets in between, the first time.
-      if (runs === 1) await fixture.sql`update accounts set balance = balance + 1 where id = 2`
-      await tx.execute(raw`update accounts set balance = balance + 10 where id = 2`)
-    },
-    { isolationLevel: 'repeatable read', retry: 2 },
-  )
-  expect(await savedTypes()).toEqual(['run 2'])
-  expect(await fixture.sql`select balance from accounts where id = 2`).toEqual([{ balance: 11 }])
-})
-
-it('hands the failure on when the retries are used up, or without any', async () => {
-  const outbox = fixture.handling({})
-  await fixture.sql`insert into accounts values (3, 0)`
-  let runs = 0
-  const clash = (retry: number) =>
-    outbox.withOutbox(
-      async (tx) => {
+  it('runs the work again, with its events reset, when Postgres could not serialize it', async () => {
+    const outbox = fixture.handling({})
+    await fixture.sql`insert into accounts values (2, 0)`
+    let runs = 0
+    await outbox.withOutbox(
+      async (tx, emit) => {
         runs += 1
-        await tx.execute(raw`select balance from accounts where id = 3`)
-        await fixture.sql`update accounts set balance = balance + 1 where id = 3`
-        await tx.execute(raw`update accounts set balance = 0 where id = 3`)
+        emit(named(`run ${runs}`))
+        await query(tx, 'select balance from accounts where id = 2')
+        // Somebody else gets in between, the first time.
+        if (runs === 1) await fixture.sql`update accounts set balance = balance + 1 where id = 2`
+        await query(tx, 'update accounts set balance = balance + 10 where id = 2')
       },
-      { isolationLevel: 'repeatable read', retry },
+      { isolationLevel: 'repeatable read', retry: 2 },
     )
-  await expect(clash(0)).rejects.toMatchObject({ cause: { code: '40001' } })
-  expect(runs).toBe(1)
-  await expect(clash(2)).rejects.toMatchObject({ cause: { code: '40001' } })
-  expect(runs).toBe(4)
+    expect(await savedTypes()).toEqual(['run 2'])
+    expect(await fixture.sql`select balance from accounts where id = 2`).toEqual([{ balance: 11 }])
+  })
+
+  it('hands the failure on when the retries are used up, or without any', async () => {
+    const outbox = fixture.handling({})
+    await fixture.sql`insert into accounts values (3, 0)`
+    let runs = 0
+    const clash = (retry: number) =>
+      outbox.withOutbox(
+        async (tx) => {
+          runs += 1
+          await query(tx, 'select balance from accounts where id = 3')
+          await fixture.sql`update accounts set balance = balance + 1 where id = 3`
+          await query(tx, 'update accounts set balance = 0 where id = 3')
+        },
+        { isolationLevel: 'repeatable read', retry },
+      )
+    await expect(clash(0)).rejects.toSatisfy(isSerializationFailure)
+    expect(runs).toBe(1)
+    await expect(clash(2)).rejects.toSatisfy(isSerializationFailure)
+    expect(runs).toBe(4)
+  })
 })

@@ -1,78 +1,81 @@
 // Rule 3: if the outcome of COMMIT is unknown, the immediate path publishes nothing; the fallback finds
 // the row if it exists. The proxy breaks the connection at the COMMIT itself.
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
-import { connect, type TestConnection } from '../support/database.ts'
-import { useFixture, WATCHABLE } from '../support/fixture.ts'
+import type { AnyDatabase } from '../../src/index.ts'
+import { type OpenedDatabase, SERVED_DRIVERS } from '../support/drivers.ts'
+import { describeEach, WATCHABLE } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
 import { startProxy, type TcpProxy, type Verdict } from '../support/tcp-proxy.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-const fixture = useFixture()
-let proxy: TcpProxy
-let proxied: TestConnection
+describeEach(SERVED_DRIVERS, (fixture) => {
+  let proxy: TcpProxy
+  let proxied: OpenedDatabase<AnyDatabase>
 
-beforeAll(async () => {
-  proxy = await startProxy({ port: Number(new URL(inject('databaseUrl')).port) })
-  const url = new URL(fixture.url)
-  url.port = String(proxy.port)
-  proxied = connect(url.href, { max: 1 })
-})
-afterAll(async () => {
-  await proxied.close()
-  await proxy.stop()
-})
-
-async function commitThroughBrokenConnection(verdict: Verdict) {
-  const handled: string[] = []
-  const handlers = { OrderCompleted: (event: { id: string }) => void handled.push(event.id) }
-  const outbox = fixture.handling(handlers, { db: proxied.db, ...WATCHABLE })
-  await outbox.start()
-  proxy.intercept((chunk) => (chunk.includes('\0commit\0') ? verdict : 'forward'))
-  await expect(outbox.withOutbox(async (_, emit) => emit(newEvent()))).rejects.toThrow(
-    /CONNECTION_CLOSED/,
-  )
-  proxy.intercept(null)
-  // Whatever the immediate path had accepted would be finished by this.
-  await outbox.stop()
-  expect(handled).toEqual([])
-  return { other: fixture.handling(handlers), handled }
-}
-
-it('publishes nothing at once when the answer to COMMIT is lost, and delivers later what committed', async () => {
-  const { other, handled } = await commitThroughBrokenConnection('forward-and-cut')
-  const [row] = await waitUntil(async () => (await fixture.rows()).length > 0 && fixture.rows(), {
-    message: 'the transaction committed',
+  beforeAll(async () => {
+    proxy = await startProxy({ port: Number(new URL(inject('databaseUrl')).port) })
+    const url = new URL(fixture.url)
+    url.port = String(proxy.port)
+    proxied = fixture.driver.open(url.href, { max: 1 })
   })
-  await waitUntil(() => other.pollOnce(), { message: 'the fallback takes the row' })
-  expect(handled).toEqual([row!.id])
-  expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
-})
-
-it('publishes nothing, ever, when COMMIT did not arrive', async () => {
-  const { other, handled } = await commitThroughBrokenConnection('drop-and-cut')
-  // The server ends the orphaned transaction; until then its row would not be seen anyway.
-  await waitUntil(
-    async () => {
-      const [open] = await fixture.sql`select count(*)::int from pg_stat_activity
-        where datname = current_database() and state like 'idle in transaction%'`
-      return open?.['count'] === 0
-    },
-    { message: 'the orphaned transaction ended' },
-  )
-  expect(await other.pollOnce()).toBe(0)
-  expect(await fixture.rows()).toEqual([])
-  expect(handled).toEqual([])
-})
-
-it('throws what the work threw, also when the connection breaks at ROLLBACK', async () => {
-  const outbox = fixture.handling({}, { db: proxied.db, ...WATCHABLE })
-  const failure = new Error('the business said no')
-  proxy.intercept((chunk) => (chunk.includes('rollback') ? 'drop-and-cut' : 'forward'))
-  const work = outbox.withOutbox(async (_, emit) => {
-    emit(newEvent())
-    throw failure
+  afterAll(async () => {
+    await proxied.close()
+    await proxy.stop()
   })
-  await expect(work).rejects.toBe(failure)
-  proxy.intercept(null)
-  expect(await fixture.rows()).toEqual([])
+
+  async function commitThroughBrokenConnection(verdict: Verdict) {
+    const handled: string[] = []
+    const handlers = { OrderCompleted: (event: { id: string }) => void handled.push(event.id) }
+    const outbox = fixture.handling(handlers, { db: proxied.db, ...WATCHABLE })
+    await outbox.start()
+    proxy.intercept((chunk) => (chunk.includes('commit\0') ? verdict : 'forward'))
+    await expect(outbox.withOutbox(async (_, emit) => emit(newEvent()))).rejects.toThrow(
+      // Drizzle on node-postgres tells of the ROLLBACK that it tries next.
+      /CONNECTION_CLOSED|Connection terminated unexpectedly|Failed query: rollback/,
+    )
+    proxy.intercept(null)
+    // Whatever the immediate path had accepted would be finished by this.
+    await outbox.stop()
+    expect(handled).toEqual([])
+    return { other: fixture.handling(handlers), handled }
+  }
+
+  it('publishes nothing at once when the answer to COMMIT is lost, and delivers later what committed', async () => {
+    const { other, handled } = await commitThroughBrokenConnection('forward-and-cut')
+    const [row] = await waitUntil(async () => (await fixture.rows()).length > 0 && fixture.rows(), {
+      message: 'the transaction committed',
+    })
+    await waitUntil(() => other.pollOnce(), { message: 'the fallback takes the row' })
+    expect(handled).toEqual([row!.id])
+    expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
+  })
+
+  it('publishes nothing, ever, when COMMIT did not arrive', async () => {
+    const { other, handled } = await commitThroughBrokenConnection('drop-and-cut')
+    // The server ends the orphaned transaction; until then its row would not be seen anyway.
+    await waitUntil(
+      async () => {
+        const [open] = await fixture.sql`select count(*)::int from pg_stat_activity
+          where datname = current_database() and state like 'idle in transaction%'`
+        return open?.['count'] === 0
+      },
+      { message: 'the orphaned transaction ended' },
+    )
+    expect(await other.pollOnce()).toBe(0)
+    expect(await fixture.rows()).toEqual([])
+    expect(handled).toEqual([])
+  })
+
+  it('throws what the work threw, also when the connection breaks at ROLLBACK', async () => {
+    const outbox = fixture.handling({}, { db: proxied.db, ...WATCHABLE })
+    const failure = new Error('the business said no')
+    proxy.intercept((chunk) => (chunk.includes('rollback') ? 'drop-and-cut' : 'forward'))
+    const work = outbox.withOutbox(async (_, emit) => {
+      emit(newEvent())
+      throw failure
+    })
+    await expect(work).rejects.toBe(failure)
+    proxy.intercept(null)
+    expect(await fixture.rows()).toEqual([])
+  })
 })

@@ -64,6 +64,8 @@ const SNIPPET_CONFIG = {
     paths: {
       aftercommit: ['../../src/index.ts'],
       'aftercommit/schema': ['../../src/store/schema.ts'],
+      'aftercommit/postgres-js': ['../../src/drivers/postgres-js.ts'],
+      'aftercommit/node-postgres': ['../../src/drivers/node-postgres.ts'],
       'aftercommit/*': ['../../src/publishers/*.ts'],
     },
   },

@@ -1,108 +1,191 @@
-// The same path on every Drizzle driver: what differs between them is how results and errors look.
-import { PGlite } from '@electric-sql/pglite'
-import { sql } from 'drizzle-orm'
+// The same path on every driver: what differs between them is how results and errors look.
 import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
-import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
 import pg from 'pg'
 import postgres from 'postgres'
 import { describe, expect, it } from 'vitest'
-import { createOutbox, type DrizzleDatabase } from '../../src/index.ts'
+import { nodePostgres } from '../../src/drivers/node-postgres.ts'
+import { postgresJs } from '../../src/drivers/postgres-js.ts'
+import { type AnyDatabase, createOutbox } from '../../src/index.ts'
 import { type HandledEvent, handlersPublisher } from '../../src/publishers/handlers.ts'
-import { createDatabase } from '../support/database.ts'
+import { ALL_DRIVERS } from '../support/drivers.ts'
+import { describeEach, useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
 import { nextEvent } from '../support/wait-until.ts'
 
-type Opened = { db: DrizzleDatabase; close: () => Promise<void> }
+const PAYLOAD = { text: 'é"\\😀', n: 9_007_199_254_740_991, list: [1.5, null], at: new Date(0) }
+const DETAILS = { occurredAt: new Date('2020-02-29T12:34:56.789Z'), headers: { tenant: 'é' } }
 
-const drivers: Record<string, () => Promise<Opened>> = {
-  async 'postgres-js'() {
-    const database = await createDatabase()
-    const client = postgres(database.url, { onnotice: () => {} })
-    const close = () => client.end().then(() => database.drop())
-    return { db: drizzlePostgresJs(client), close }
-  },
-  async 'node-postgres'() {
-    const database = await createDatabase()
-    const pool = new pg.Pool({ connectionString: database.url })
-    // end() resolves before the last sockets are closed, and dropping the database ends those.
-    pool.on('error', () => {})
-    const close = () => pool.end().then(() => database.drop())
-    return { db: drizzleNodePostgres(pool), close }
-  },
-  async pglite() {
-    const client = new PGlite()
-    return { db: drizzlePglite(client), close: () => client.close() }
+/** An event by the immediate path, one that needs the fallback as well, and what came of both. */
+async function sendBothWays(db: AnyDatabase) {
+  const handled: HandledEvent[] = []
+  const empty: unknown[] = []
+  const failing = new Set(['Flaky'])
+  const publisher = handlersPublisher({
+    handlers: {
+      Empty: (event) => void empty.push(event.payload),
+      Steady: (event) => void handled.push(event),
+      Flaky: (event) => {
+        if (failing.delete('Flaky')) throw new Error('the first time')
+        handled.push(event)
+      },
+    },
+  })
+  const outbox = createOutbox({ db, publisher, migrate: true, poller: false, backoffBase: 0 })
+  await outbox.start()
+  const failed = nextEvent(outbox.events, 'event:failed')
+  const published = nextEvent(outbox.events, 'event:published')
+  await outbox.withOutbox(async (_, emit) => {
+    emit(newEvent({ type: 'Steady', payload: PAYLOAD, ...DETAILS }))
+    emit(newEvent({ type: 'Flaky', payload: PAYLOAD, ...DETAILS }))
+    emit(newEvent({ type: 'Empty', payload: null }))
+  })
+  await Promise.all([failed, published])
+  await outbox.pollOnce()
+  const { pending, published: settled, lagMs, latency } = await outbox.stats()
+  await outbox.stop()
+  const firstSeq = handled[0]!.seq
+  return {
+    handled: handled.map(({ type, payload, occurredAt, headers, attempts, seq }) => {
+      return { type, payload, occurredAt, headers, attempts, nth: seq - firstSeq }
+    }),
+    empty,
+    counts: [pending, settled],
+    lagMs,
+    latency: latency['Flaky'],
+  }
+}
+
+const asEmitted = { payload: { ...PAYLOAD, at: '1970-01-01T00:00:00.000Z' }, ...DETAILS }
+const ALL_OF_IT = {
+  handled: [
+    { type: 'Steady', ...asEmitted, attempts: 0, nth: 0 },
+    { type: 'Flaky', ...asEmitted, attempts: 1, nth: 1 },
+  ],
+  empty: [null],
+  counts: [
+    { count: 0, exact: true },
+    { count: 3, exact: true },
+  ],
+  lagMs: null,
+  latency: {
+    events: 1,
+    medianMs: expect.any(Number) as number,
+    p95Ms: expect.any(Number) as number,
+    maxMs: expect.any(Number) as number,
   },
 }
 
-describe.each(Object.entries(drivers))('on %s', (_, open) => {
-  it('saves, publishes, claims, renews and settles', async () => {
-    const { db, close } = await open()
-    const handled: HandledEvent[] = []
-    const empty: unknown[] = []
-    const failing = new Set(['Flaky'])
-    const publisher = handlersPublisher({
-      handlers: {
-        Empty: (event) => void empty.push(event.payload),
-        Steady: (event) => void handled.push(event),
-        Flaky: (event) => {
-          if (failing.delete('Flaky')) throw new Error('the first time')
-          handled.push(event)
-        },
-      },
-    })
-    const outbox = createOutbox({ db, publisher, migrate: true, poller: false, backoffBase: 0 })
-    await outbox.start()
-    const failed = nextEvent(outbox.events, 'event:failed')
-    const published = nextEvent(outbox.events, 'event:published')
-    const payload = { text: 'é"\\😀', n: 9_007_199_254_740_991, list: [1.5, null], at: new Date(0) }
-    const occurredAt = new Date('2020-02-29T12:34:56.789Z')
-    await outbox.withOutbox(async (tx, emit) => {
-      await (tx as typeof db).execute(sql`select 1`)
-      emit(newEvent({ type: 'Steady', payload, occurredAt, headers: { tenant: 'é' } }))
-      emit(newEvent({ type: 'Flaky', payload, occurredAt, headers: { tenant: 'é' } }))
-      emit(newEvent({ type: 'Empty', payload: null }))
-    })
-    await Promise.all([failed, published])
-    expect(await outbox.pollOnce()).toBe(1)
-    await outbox.stop()
-    await close()
-
-    // Both paths hand on the same event.
-    const [first, second] = handled
-    expect([first?.type, second?.type]).toEqual(['Steady', 'Flaky'])
-    for (const event of handled) {
-      expect(event.payload).toEqual({ ...payload, at: '1970-01-01T00:00:00.000Z' })
-      expect(event).toMatchObject({ occurredAt, headers: { tenant: 'é' } })
-    }
-    expect([first?.seq, second?.seq]).toEqual([1, 2])
-    expect(empty).toEqual([null])
-  })
-
-  it('rolls back with the error that the work threw, and leaks no payload when saving fails', async () => {
-    const { db, close } = await open()
-    const outbox = createOutbox({ db, publisher: handlersPublisher({ handlers: {} }) })
-    const failure = new Error('the business said no')
-    await expect(
-      outbox.withOutbox(async (__, emit) => {
-        emit(newEvent())
-        throw failure
-      }),
-    ).rejects.toBe(failure)
-    const saving = outbox.withOutbox(async (__, emit) => emit(newEvent({ payload: 'hunter2' })))
-    await expect(saving).rejects.toMatchObject({
-      code: 'TABLE_MISSING',
-      message: expect.not.stringContaining('hunter2') as string,
-    })
-    await close()
+describeEach(ALL_DRIVERS, (fixture) => {
+  it('saves, publishes, claims, renews, settles and counts', async () => {
+    expect(await sendBothWays(fixture.db)).toEqual(ALL_OF_IT)
   })
 })
 
-it('refuses a single node-postgres Client, which transactions would share with the background', () => {
-  const db = drizzleNodePostgres(new pg.Client())
-  const publisher = handlersPublisher({ handlers: {} })
-  expect(() => createOutbox({ db, publisher })).toThrow(
-    /single node-postgres Client.*give it a Pool/,
+describe('whatever parsers and transforms the client has', () => {
+  const fixture = useFixture()
+  const shout = (text: string) => `parsed ${text}`
+  // Every type that a statement of ours might answer with, except text.
+  const types = [16, 20, 21, 23, 114, 700, 701, 1114, 1184, 1700, 2950, 3802]
+  const custom = Object.fromEntries(
+    types.map((oid) => [`t${oid}`, { to: oid, from: [oid], serialize: String, parse: shout }]),
   )
+
+  it.each([
+    ['types of its own', { types: custom }],
+    ['postgres.camel', { transform: postgres.camel }],
+    ['postgres.kebab', { transform: postgres.kebab }],
+    ['values transformed', { transform: { value: { from: () => 'transformed' } } }],
+    ['prepare: false', { prepare: false }],
+    ['debug', { debug: () => {} }],
+  ])('reads its rows right on postgres.js with %s', async (_, options) => {
+    const client = postgres(fixture.url, { onnotice: () => {}, ...(options as object) })
+    expect(await sendBothWays(postgresJs(client))).toEqual(ALL_OF_IT)
+    await client.end()
+  })
+
+  it('reads its rows right on a postgres.js client that Drizzle uses as well', async () => {
+    const client = postgres(fixture.url, { onnotice: () => {} })
+    drizzlePostgresJs(client)
+    expect(await sendBothWays(postgresJs(client))).toEqual(ALL_OF_IT)
+    await client.end()
+  })
+
+  async function parsing(oids: readonly number[], parse: (text: string) => unknown) {
+    const before = oids.map((oid) => pg.types.getTypeParser(oid, 'text') as () => unknown)
+    const pool = new pg.Pool({ connectionString: fixture.url })
+    for (const oid of oids) pg.types.setTypeParser(oid, parse)
+    return {
+      pool,
+      async [Symbol.asyncDispose]() {
+        for (const [n, oid] of oids.entries()) pg.types.setTypeParser(oid, before[n]!)
+        await pool.end()
+      },
+    }
+  }
+
+  it('reads its rows right on node-postgres, whatever its parsers make of them', async () => {
+    await using parsers = await parsing(types, shout)
+    expect(await sendBothWays(nodePostgres(parsers.pool))).toEqual(ALL_OF_IT)
+  })
+
+  it('reads its rows right by way of Drizzle, whatever the parsers make of numbers', async () => {
+    const boxed = (text: string) => ({ valueOf: () => text })
+    await using parsers = await parsing([20, 21, 23, 700, 701], boxed)
+    expect(await sendBothWays(drizzleNodePostgres(parsers.pool))).toEqual(ALL_OF_IT)
+  })
+
+  it.each([
+    ['renames columns', { column: { from: postgres.toPascal } }, /makes 'id' into 'Id'/],
+    ['rewrites rows', { row: { from: () => ({}) } }, /transform rows where you use them/],
+  ])('refuses a postgres.js client whose transform %s', async (_, transform, message) => {
+    const client = postgres(fixture.url, { transform })
+    const refused = { code: 'OPTIONS_INVALID', message: expect.stringMatching(message) as string }
+    expect(() => postgresJs(client)).toThrow(expect.objectContaining(refused))
+    const publisher = handlersPublisher({ handlers: {} })
+    expect(() => createOutbox({ db: drizzlePostgresJs(client), publisher })).toThrow(
+      expect.objectContaining(refused),
+    )
+  })
+})
+
+describe('says what to give it instead', () => {
+  const publisher = handlersPublisher({ handlers: {} })
+  const pool = new pg.Pool()
+  const client = postgres({ max: 1 })
+
+  it.each<[string, () => unknown, RegExp]>([
+    [
+      'of a postgres.js client',
+      () => client,
+      /pass postgresJs\(sql\) from 'aftercommit\/postgres-js'/,
+    ],
+    ['of a Pool', () => pool, /pass nodePostgres\(pool\) from 'aftercommit\/node-postgres'/],
+    ['of nothing', () => undefined, /must be a Drizzle Postgres database, postgresJs\(sql\) or/],
+    [
+      'of Drizzle on a Client',
+      () => drizzleNodePostgres(new pg.Client()),
+      /single node-postgres Client/,
+    ],
+    [
+      'of a Client',
+      () => nodePostgres(new pg.Client() as never),
+      /nodePostgres\(\) runs on a single/,
+    ],
+    ['of no Pool', () => nodePostgres({} as never), /pool must be a Pool of node-postgres/],
+    [
+      'of a binary Pool',
+      () => nodePostgres(new pg.Pool({ binary: true } as object)),
+      /binary: true/,
+    ],
+    [
+      'of no client',
+      () => postgresJs({} as never),
+      /takes the client itself, from postgres\(url\)/,
+    ],
+  ])('when createOutbox() is made %s', (_, db, message) => {
+    const create = () => createOutbox({ db: db() as never, publisher })
+    expect(create).toThrow(message)
+    expect(create).toThrow(expect.objectContaining({ code: 'OPTIONS_INVALID' }))
+  })
 })

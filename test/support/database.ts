@@ -46,7 +46,7 @@ export function connect(url: string, options: ConnectionOptions = {}): TestConne
   }
 }
 
-function openClient(url: string, options: ConnectionOptions): postgres.Sql {
+export function openClient(url: string, options: ConnectionOptions = {}): postgres.Sql {
   return postgres(url, { onnotice: () => {}, ...options })
 }
 

@@ -4,7 +4,10 @@ import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import { Kafka, type KafkaConfig, logLevel } from 'kafkajs'
 import type postgres from 'postgres'
 import { afterAll, afterEach, beforeAll, describe, inject } from 'vitest'
+import { databaseOf } from '../../src/drivers/database-of.ts'
+import type { Executor } from '../../src/drivers/driver.ts'
 import {
+  type AnyDatabase,
   createOutbox,
   type EventCatalog,
   type Outbox,
@@ -12,11 +15,10 @@ import {
 } from '../../src/index.ts'
 import { resolveOptions } from '../../src/options.ts'
 import { type Handler, handlersPublisher } from '../../src/publishers/handlers.ts'
-import { databaseOf } from '../../src/drivers/database-of.ts'
-import type { Executor } from '../../src/drivers/driver.ts'
 import { postgresStore } from '../../src/store/postgres.ts'
 import type { Store } from '../../src/store/store.ts'
-import { connect, createDatabase, type TestConnection, type TestDatabase } from './database.ts'
+import { createDatabase, openClient } from './database.ts'
+import { drizzleOnPglite, drizzleOnPostgresJs, type TestDriver } from './drivers.ts'
 
 /** Leases that outlast a test on the slowest machine, and a poller that runs when the test says so. */
 const UNHURRIED = {
@@ -29,23 +31,25 @@ const UNHURRIED = {
 /** For tests that watch a lease end: long enough to be kept by a busy machine. */
 export const WATCHABLE = { threshold: '2s', publishTimeout: '1s' } as const
 
-type TestOptions<TEvents extends EventCatalog | undefined = undefined> = Partial<
-  OutboxOptions<PostgresJsDatabase, TEvents>
+type TestOptions<TDb extends AnyDatabase, TEvents extends EventCatalog | undefined> = Partial<
+  OutboxOptions<TDb, TEvents>
 >
 
-export type Fixture = {
+export type Fixture<TDb extends AnyDatabase = PostgresJsDatabase> = {
+  /** How tests that run on every driver use a transaction. */
+  readonly driver: TestDriver
   readonly url: string
-  readonly db: PostgresJsDatabase
-  /** Raw SQL, past the outbox. */
+  readonly db: TDb
+  /** Raw SQL, past the outbox and its client. On PGlite only as a template, without its methods. */
   readonly sql: postgres.Sql
   /** An outbox on this database, not yet started. */
   outbox<TEvents extends EventCatalog | undefined = undefined>(
-    options: TestOptions<TEvents> & Pick<OutboxOptions, 'publisher'>,
-  ): Outbox<PostgresJsDatabase, TEvents>
+    options: TestOptions<TDb, TEvents> & Pick<OutboxOptions, 'publisher'>,
+  ): Outbox<TDb, TEvents>
   /** One whose events are handled in process. */
-  handling(handlers: Record<string, Handler>, options?: TestOptions): Outbox<PostgresJsDatabase>
+  handling(handlers: Record<string, Handler>, options?: TestOptions<TDb, undefined>): Outbox<TDb>
   /** The statements themselves, for what happens between two steps. */
-  store(options?: TestOptions): Store<Executor>
+  store(options?: TestOptions<TDb, undefined>): Store<Executor>
   rows(): Promise<Row[]>
 }
 
@@ -64,44 +68,55 @@ type Row = {
   born_lease_over: boolean
 }
 
+type Opened = {
+  readonly db: AnyDatabase
+  readonly sql: postgres.Sql
+  readonly url: string
+  close(): Promise<void>
+}
+
 export function useFixture(): Fixture {
-  let database: TestDatabase
-  let connection: TestConnection
+  return useFixtureOn(drizzleOnPostgresJs) as unknown as Fixture
+}
+
+/** The same suite once for each of the drivers. */
+export function describeEach(
+  drivers: readonly TestDriver[],
+  define: (fixture: Fixture<AnyDatabase>) => void,
+): void {
+  for (const driver of drivers) describe(`on ${driver.name}`, () => define(useFixtureOn(driver)))
+}
+
+function useFixtureOn(driver: TestDriver): Fixture<AnyDatabase> {
+  let opened: Opened
   const outboxes: Pick<Outbox, 'stop'>[] = []
 
   beforeAll(async () => {
-    database = await createDatabase()
-    connection = connect(database.url)
+    opened = driver === drizzleOnPglite ? openInProcess() : await openOnServer(driver)
     const publisher = handlersPublisher({ handlers: {} })
-    await createOutbox({ db: connection.db, publisher }).migrate()
+    await createOutbox({ db: opened.db, publisher }).migrate()
   })
   afterEach(async () => {
     await Promise.all(outboxes.splice(0).map((outbox) => outbox.stop()))
-    await connection.client`truncate outbox`
+    await opened.sql`truncate outbox`
   })
-  afterAll(async () => {
-    await connection.close()
-    await database.drop()
-  })
+  afterAll(() => opened.close())
 
   return {
+    driver,
     get url() {
-      return database.url
+      return opened.url
     },
     get db() {
-      return connection.db
+      return opened.db
     },
     get sql() {
-      return connection.client
+      return opened.sql
     },
     outbox<TEvents extends EventCatalog | undefined>(
-      options: TestOptions<TEvents> & Pick<OutboxOptions, 'publisher'>,
+      options: TestOptions<AnyDatabase, TEvents> & Pick<OutboxOptions, 'publisher'>,
     ) {
-      const outbox = createOutbox<PostgresJsDatabase, TEvents>({
-        db: connection.db,
-        ...UNHURRIED,
-        ...options,
-      })
+      const outbox = createOutbox<AnyDatabase, TEvents>({ db: opened.db, ...UNHURRIED, ...options })
       outboxes.push(outbox)
       return outbox
     },
@@ -110,19 +125,42 @@ export function useFixture(): Fixture {
     },
     store(options = {}) {
       const publisher = handlersPublisher({ handlers: {} })
-      return postgresStore(
-        databaseOf(connection.db),
-        resolveOptions({ db: connection.db, publisher, ...options }),
-      )
+      const { db } = opened
+      return postgresStore(databaseOf(db), resolveOptions({ db, publisher, ...options }))
     },
     async rows() {
-      return await connection.client<Row[]>`
+      return await opened.sql<Row[]>`
         select id, seq, aggregate_id, event_type, status, attempts, last_error, worker_id,
           available_at <= clock_timestamp() as available,
           created_at + interval '2 s' <= clock_timestamp() as born_lease_over
         from outbox order by seq`
     },
   }
+}
+
+async function openOnServer(driver: TestDriver): Promise<Opened> {
+  const database = await createDatabase()
+  // A client of its own: Drizzle replaces the parsers of the one it is given.
+  const sql = openClient(database.url)
+  const { db, close } = driver.open(database.url)
+  return {
+    db,
+    sql,
+    url: database.url,
+    async close() {
+      await Promise.all([sql.end({ timeout: 0 }), close()])
+      await database.drop()
+    },
+  }
+}
+
+function openInProcess(): Opened {
+  const { client, db, close } = drizzleOnPglite.open()
+  const sql = async (strings: TemplateStringsArray, ...values: unknown[]) => {
+    const text = strings.reduce((before, part, n) => `${before}$${n}${part}`)
+    return (await client.query(text, values)).rows
+  }
+  return { db, sql: sql as unknown as postgres.Sql, url: '', close }
 }
 
 /** A suite that needs the shared broker; without one it is skipped by name. */

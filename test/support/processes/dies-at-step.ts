@@ -30,7 +30,8 @@ function watch<T extends Executes>(executor: T): T {
       const value: unknown = Reflect.get(target, property, target)
       if (property === 'execute') {
         return (query: SQL) => {
-          const [, at] = /aftercommit: ([a-z ]+) /.exec(dialect.sqlToQuery(query.getSQL()).sql) ?? []
+          const [, at] =
+            /aftercommit: ([a-z ]+) /.exec(dialect.sqlToQuery(query.getSQL()).sql) ?? []
           return around(at ?? 'the business', () => target.execute(query))
         }
       }

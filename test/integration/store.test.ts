@@ -1,0 +1,36 @@
+// The Postgres store on every driver. A store for another database would have such a file of its own.
+import { databaseOf } from '../../src/drivers/database-of.ts'
+import type { Executor } from '../../src/drivers/driver.ts'
+import { postgresStore } from '../../src/store/postgres.ts'
+import { sql } from '../../src/store/sql.ts'
+import { createDatabase } from '../support/database.ts'
+import { drizzleOnPglite, SERVED_DRIVERS, type TestDriver } from '../support/drivers.ts'
+import { describeStore } from '../support/store-conformance.ts'
+import type { StoreUnderTest } from '../support/store-under-test.ts'
+
+function openStore(driver: TestDriver, url: string, drop = async () => {}) {
+  const { db, close } = driver.open(url)
+  const database = databaseOf(db)
+  const tested: StoreUnderTest<Executor> = {
+    store: (rules) => postgresStore(database, rules),
+    transaction: (work, settings) => database.begin(work, settings),
+    empty: async (table) => void (await database.query(sql.raw(`truncate ${table}`))),
+    close: () => close().then(drop),
+  }
+  return tested
+}
+
+for (const driver of SERVED_DRIVERS) {
+  describeStore(driver.name, {
+    sessions: 'many',
+    async open() {
+      const database = await createDatabase()
+      return openStore(driver, database.url, () => database.drop())
+    },
+  })
+}
+
+describeStore(drizzleOnPglite.name, {
+  sessions: 'one',
+  open: async () => openStore(drizzleOnPglite, ''),
+})

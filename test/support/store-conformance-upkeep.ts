@@ -1,0 +1,140 @@
+// What every store has to do beside the path: what is old, what is dead, how much there is, and the table itself.
+import { expect, it } from 'vitest'
+import { leased, payloadsOf, type TestedStore } from './store-under-test.ts'
+import { waitUntil } from './wait-until.ts'
+
+const PAGE = { limit: 10, afterSeq: 0 }
+
+export function describeUpkeep<TTx>(tested: TestedStore<TTx>): void {
+  describeDeadLetters(tested)
+  describeRetention(tested)
+  describeTable(tested)
+}
+
+function describeDeadLetters<TTx>(tested: TestedStore<TTx>): void {
+  const { store, claim } = tested
+  const list = async (filter = {}, page = PAGE) =>
+    payloadsOf(await store().listDeadLetters(filter, page))
+
+  it('finds dead letters by everything that is known of them', async () => {
+    const first = await tested.bury({ payload: 1, aggregateId: 'one' })
+    const second = await tested.bury({ payload: 2, type: 'OrderPaid', aggregateType: 'cart' })
+    await tested.save([{ payload: 'alive' }])
+    expect(await store().listDeadLetters({}, PAGE)).toMatchObject([
+      { id: first.id, error: 'it failed', attempts: 1, seq: first.seq },
+      { id: second.id },
+    ])
+    expect(await list({ id: second.id })).toEqual([2])
+    expect(await list({ id: [first.id, second.id], type: 'OrderPaid' })).toEqual([2])
+    expect(await list({ aggregateType: 'cart' })).toEqual([2])
+    expect(await list({ aggregateId: 'one' })).toEqual([1])
+    expect(await list({}, { limit: 1, afterSeq: 0 })).toEqual([1])
+    expect(await list({}, { limit: 10, afterSeq: first.seq })).toEqual([2])
+    const [{ diedAt } = { diedAt: new Date(NaN) }] = await store().listDeadLetters({}, PAGE)
+    expect(await list({ diedSince: diedAt })).toEqual([1, 2])
+    expect(await list({ diedBefore: diedAt })).toEqual([])
+    expect(await store().countDeadLetters(10)).toEqual({ OrderCompleted: 1, OrderPaid: 1 })
+    expect(await store().countDeadLetters(1)).toEqual({ OrderCompleted: 1 })
+  })
+
+  it('retries a dead letter as if it were new, in its old place', async () => {
+    const dead = await tested.bury({ payload: 1, aggregateId: 'one' })
+    await tested.save([{ payload: 2, aggregateId: 'one' }])
+    const changed = await store().retryDeadLetters({ id: dead.id }, PAGE)
+    expect(changed).toEqual({ count: 1, lastSeq: dead.seq })
+    const again = await claim(leased(), { limit: 1 })
+    expect(again).toMatchObject([{ id: dead.id, seq: dead.seq, attempts: 0 }])
+    expect(await claim()).toEqual([])
+    await store().settlePublished([dead.id])
+    expect(payloadsOf(await claim())).toEqual([2])
+    expect(await list()).toEqual([])
+  })
+
+  it('discards dead letters page by page, and nothing else', async () => {
+    const dead = [await tested.bury({}), await tested.bury({}), await tested.bury({ type: 'Kept' })]
+    await tested.save([{}])
+    const discard = (afterSeq: number) =>
+      store().discardDeadLetters({ type: 'OrderCompleted' }, { limit: 1, afterSeq })
+    expect(await discard(0)).toEqual({ count: 1, lastSeq: dead[0]!.seq })
+    expect(await discard(dead[0]!.seq)).toEqual({ count: 1, lastSeq: dead[1]!.seq })
+    expect(await discard(dead[1]!.seq)).toEqual({ count: 0, lastSeq: null })
+    expect(await store().countDeadLetters(10)).toEqual({ Kept: 1 })
+    expect(await store().countPending(10)).toBe(1)
+  })
+}
+
+function describeRetention<TTx>(tested: TestedStore<TTx>): void {
+  const { store } = tested
+  const purge = (status: 'published' | 'dead_letter', limit: number, after: string | null = null) =>
+    store().purge({ status, olderThanMs: 0, limit, after })
+  const countOf = async () => (await store().stats()).published.count
+
+  it('purges what is old enough, no more at once than it is asked to, from where it stopped', async () => {
+    const saved = await tested.save([{}, {}, {}])
+    const ids = saved.map(({ id }) => id)
+    await store().settlePublished(ids)
+    await tested.bury({})
+    await tested.save([{}])
+    const request = { status: 'published', olderThanMs: 3_600_000, limit: 10, after: null } as const
+    expect(await store().purge(request)).toEqual({ deleted: 0, last: null })
+    const first = await waitUntil(
+      async () => {
+        const purged = await purge('published', 2)
+        return purged.deleted > 0 && purged
+      },
+      { message: 'they are old enough' },
+    )
+    expect(first).toEqual({ deleted: 2, last: ids[1] })
+    expect(await purge('published', 2, first.last)).toEqual({ deleted: 1, last: ids[2] })
+    expect(await purge('published', 2, ids[2])).toEqual({ deleted: 0, last: null })
+    expect(await store().countDeadLetters(10)).toEqual({ OrderCompleted: 1 })
+    expect((await purge('dead_letter', 10)).deleted).toBe(1)
+    expect(await store().countPending(10)).toBe(1)
+  })
+
+  it('purges each row once, however many purge at the same time', async () => {
+    const saved = await tested.save(Array.from({ length: 40 }, () => ({})))
+    await store().settlePublished(saved.map(({ id }) => id))
+    let total = 0
+    await waitUntil(
+      async () => {
+        const rounds = Array.from({ length: 6 }, () => purge('published', 5))
+        for (const { deleted } of await Promise.all(rounds)) total += deleted
+        return (await countOf()) === 0
+      },
+      { message: 'everything is purged' },
+    )
+    expect(total).toBe(40)
+  })
+}
+
+function describeTable<TTx>({ store, save, claim }: TestedStore<TTx>): void {
+  it('counts what there is, no further than it is told to', async () => {
+    expect(await store().stats()).toMatchObject({ pending: { count: 0 }, lagMs: null, latency: {} })
+    const saved = await save([{}, {}, {}, { type: 'Sent' }])
+    await store().settlePublished([saved[3]!.id])
+    await claim(leased(), { limit: 1 })
+    expect([await store().countPending(2), await store().countPending(10)]).toEqual([2, 3])
+    const stats = await store().stats()
+    expect(stats).toMatchObject({
+      pending: { count: 3, exact: true },
+      published: { count: 1, exact: true },
+      dead: { count: 0, exact: true },
+      due: 2,
+      retrying: 0,
+      latency: { Sent: { events: 1 } },
+    })
+    expect(stats.lagMs).toBeGreaterThan(0)
+    const { medianMs, p95Ms, maxMs } = stats.latency['Sent']!
+    for (const ms of [medianMs, p95Ms, maxMs]) expect(ms).toBeGreaterThan(0)
+  })
+
+  it('misses its table until it has been migrated, by however many at once', async () => {
+    const elsewhere = store({ table: { schema: 'else where', name: 'events' } })
+    await expect(elsewhere.verify()).rejects.toMatchObject({ code: 'TABLE_MISSING' })
+    await Promise.all(Array.from({ length: 5 }, () => elsewhere.migrate()))
+    await elsewhere.verify()
+    await elsewhere.migrate()
+    expect(await elsewhere.countPending(1)).toBe(0)
+  })
+}

@@ -1,0 +1,292 @@
+// What every store has to do, whatever database is behind it: the promises of the path. Those beside the path are
+// in store-conformance-upkeep.ts. Each test says what the steps of the path rely on, through the interface alone.
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { defer } from './deferred.ts'
+import { describeUpkeep } from './store-conformance-upkeep.ts'
+import {
+  died,
+  failed,
+  leased,
+  LONG,
+  payloadsOf,
+  prepare,
+  refs,
+  type StoreSuite,
+  type TestedStore,
+  useStore,
+} from './store-under-test.ts'
+
+const one = (payload: unknown) => ({ aggregateId: 'one', payload })
+
+export function describeStore<TTx>(name: string, suite: StoreSuite<TTx>): void {
+  describe(`the store on ${name}`, () => {
+    const tested = useStore(suite)
+    describeSave(tested)
+    if (suite.sessions === 'many') describeSessions(tested)
+    describeClaim(tested)
+    describeSettle(tested)
+    describeUpkeep(tested)
+  })
+}
+
+function describeSave<TTx>(tested: TestedStore<TTx>): void {
+  const { store, transaction, save, claim } = tested
+
+  it('saves with its transaction or not at all', async () => {
+    const work = transaction(async (tx) => {
+      await store().save(tx, prepare([{}]), leased(0))
+      throw new Error('changed its mind')
+    })
+    await expect(work).rejects.toThrow('changed its mind')
+    expect(await store().countPending(10)).toBe(0)
+    await save([{}])
+    expect(await store().countPending(10)).toBe(1)
+  })
+
+  it('hands events back as they were emitted, when they are saved and when they are claimed', async () => {
+    const occurredAt = new Date('2020-02-29T12:34:56.789Z')
+    const headers = { tenant: 'acmé', 'x"y': '😀\n' }
+    const events = prepare([
+      { payload: { z: 1e21, a: ['é\u2028', null] }, headers, occurredAt, aggregateId: 'ключ' },
+      { payload: null },
+      { payload: 9_007_199_254_740_991 },
+    ])
+    const saved = await transaction((tx) => store().save(tx, events, leased(0)))
+    for (const handed of [saved, await claim()]) {
+      expect(handed.map(({ id }) => id)).toEqual(events.map(({ id }) => id))
+      expect(handed.map(({ payload }) => payload)).toEqual(events.map(({ payload }) => payload))
+      expect(handed[0]).toMatchObject({ headers, occurredAt, aggregateId: 'ключ', attempts: 0 })
+      expect(handed.every(({ maxAttempts }) => maxAttempts === 10)).toBe(true)
+      const seqs = handed.map(({ seq }) => seq)
+      expect(seqs).toEqual([seqs[0], seqs[0]! + 1, seqs[0]! + 2])
+    }
+    expect(saved[1]!.occurredAt).toBeInstanceOf(Date)
+  })
+
+  it('leaves what is born leased to whoever saved it, and what is born free to anybody', async () => {
+    await save([{ payload: 'leased' }], leased())
+    await save([{ payload: 'free' }], leased(0))
+    expect(payloadsOf(await claim())).toEqual(['free'])
+  })
+
+  it('tells of each event what it has to follow', async () => {
+    const [mine, other] = [leased(), leased()]
+    const after = async (lease = mine) => (await save([one(0)], lease))[0]!
+    const first = await after()
+    expect(first.after).toBeNull()
+    const second = await after()
+    expect(second.after).toBe(first.seq)
+    expect((await save([{ aggregateId: 'two' }], mine))[0]!.after).toBeNull()
+    expect((await after(other)).after).toBe(Infinity)
+    await store().settlePublished([first.id, second.id])
+    expect((await after(mine)).after).toBe(Infinity)
+    const unordered = await save([one(0)], mine, { inOrder: false })
+    expect(unordered[0]!.after).toBeNull()
+  })
+
+  it.each(['repeatable read', 'serializable'] as const)(
+    'cannot tell what an event follows from a snapshot, and says so (%s)',
+    async (isolationLevel) => {
+      const [saved] = await transaction((tx) => store().save(tx, prepare([{}]), leased()), {
+        isolationLevel,
+      })
+      expect(saved!.after).toBe(Infinity)
+    },
+  )
+}
+
+/** What only matters while somebody else is at work at the same time. */
+function describeSessions<TTx>({ store, transaction }: TestedStore<TTx>): void {
+  it('with lockKeys, lets transactions that save for one aggregate commit one after another', async () => {
+    const locking = store({ lockKeys: true })
+    const lease = leased()
+    const [saved, commit, begun] = [defer(), defer(), defer()]
+    const first = transaction(async (tx) => {
+      const [event] = await locking.save(tx, prepare([one(1)]), lease)
+      saved.resolve()
+      await commit.promise
+      return event!
+    })
+    await saved.promise
+    const second = transaction(async (tx) => {
+      begun.resolve()
+      return (await locking.save(tx, prepare([one(2)]), lease))[0]!
+    })
+    await begun.promise
+    // Another aggregate is not held up, and while it goes through the second has its chance to pass.
+    for (let n = 0; n < 20; n += 1) {
+      await transaction((tx) => locking.save(tx, prepare([{}]), lease))
+    }
+    commit.resolve()
+    expect((await second).after).toBe((await first).seq)
+  })
+}
+
+function describeClaim<TTx>(tested: TestedStore<TTx>): void {
+  const { store, save, claim, claimDue, bury } = tested
+
+  it('claims no more than it is asked to, the oldest first, and each once', async () => {
+    await save([1, 2, 3].map((payload) => ({ payload })))
+    expect(payloadsOf(await claim(leased(), { limit: 2 }))).toEqual([1, 2])
+    expect(payloadsOf(await claim())).toEqual([3])
+    expect(await claim()).toEqual([])
+  })
+
+  it('claims again what a claim did not settle in time, under a lease of its own', async () => {
+    await save([{}])
+    const late = leased(1)
+    const [event] = await claim(late)
+    const lease = leased()
+    expect(await claimDue(lease)).toMatchObject([{ id: event!.id, attempts: 0 }])
+    expect(await store().renew(refs([event!], late), LONG)).toEqual(new Map())
+    expect(await store().renew(refs([event!], lease), LONG)).toEqual(
+      new Map([[event!.id, lease.token]]),
+    )
+  })
+
+  it('claims of each aggregate only a run from its oldest event', async () => {
+    await save([one(1)], leased())
+    await save([one(2), { payload: 'other' }])
+    expect(payloadsOf(await claim())).toEqual(['other'])
+    const [unordered] = await store({ inOrder: false }).claim({
+      lease: leased(),
+      limit: 10,
+      exceptTopics: [],
+    })
+    expect(unordered).toMatchObject({ payload: '2' })
+  })
+
+  it('claims and counts by topic, and leaves alone what waits behind a topic that it may not take', async () => {
+    const odd = 'a "quoted, \\ {name}'
+    await save([
+      { ...one(1), topic: 'away' },
+      { ...one(2), topic: 'there' },
+      { payload: 3, topic: odd },
+      { payload: 4, topic: 'there' },
+    ])
+    expect(await store().countUnrouted(['there', odd], 10)).toEqual({ away: 1 })
+    expect(await store().countUnrouted([odd], 2)).toEqual({ away: 1, there: 1 })
+    const others = { lease: leased(), limit: 10, exceptTopics: [], onlyTopics: [odd, 'else'] }
+    expect(payloadsOf(await store().claim(others))).toEqual([3])
+    expect(payloadsOf(await claim(leased(), { exceptTopics: ['away', odd] }))).toEqual([4])
+    expect(payloadsOf(await claim())).toEqual([1, 2])
+  })
+
+  it('never claims an event twice, however many claim at the same time', async () => {
+    await save(Array.from({ length: 60 }, (_, n) => ({ payload: n })))
+    const rounds = Array.from({ length: 12 }, () => claim(leased(), { limit: 10 }))
+    const claimed = (await Promise.all(rounds)).flat()
+    // A claim may pass over what another had locked and then, at its limit, left alone.
+    const left = await claim()
+    const ids = [...claimed, ...left].map(({ id }) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids).toHaveLength(60)
+  })
+
+  it('lets the successors of a dead letter go, or holds them', async () => {
+    await bury(one(1))
+    await save([one(2)])
+    const holding = store({ deadLettersHold: true })
+    const request = { lease: leased(), limit: 10, exceptTopics: [] }
+    expect(await holding.claim(request)).toEqual([])
+    const [held] = await save([one(3)], leased(), { deadLettersHold: true })
+    expect(held!.after).toBe(Infinity)
+    expect(payloadsOf(await claim())).toEqual([2])
+  })
+}
+
+function describeSettle<TTx>(tested: TestedStore<TTx>): void {
+  const { store, save, claim, claimDue, bury } = tested
+
+  it('renews under the token that holds a row and under no other', async () => {
+    const lease = leased(1)
+    const saved = await save([{}, {}], lease)
+    expect(await store().renew(refs(saved, leased()), LONG)).toEqual(new Map())
+    expect(await store().renew(refs(saved, lease), LONG)).toEqual(
+      new Map(saved.map(({ id }) => [id, lease.token])),
+    )
+    expect(await claim()).toEqual([])
+  })
+
+  it('lets an ack win over any lease and over a dead letter, and counts it once', async () => {
+    const lease = leased()
+    const [held] = await save([{}], lease)
+    const dead = await bury({})
+    const ids = [held!.id, dead.id]
+    expect(await store().settlePublished([...ids, randomUUID()])).toEqual(new Set(ids))
+    expect(await store().settlePublished(ids)).toEqual(new Set())
+    expect(await store().settleFailed([failed({ id: held!.id, token: lease.token })])).toEqual(
+      new Map(),
+    )
+    expect(await store().renew(refs([held!], lease), LONG)).toEqual(new Map())
+    expect(await claim()).toEqual([])
+    expect(await store().stats()).toMatchObject({ published: { count: 2 }, dead: { count: 0 } })
+  })
+
+  it('keeps what was published, or deletes it', async () => {
+    const [kept, deleted] = await save([{}, {}])
+    await store().settlePublished([kept!.id])
+    expect(await store({ keepPublished: false }).settlePublished([deleted!.id])).toEqual(
+      new Set([deleted!.id]),
+    )
+    expect(await store().stats()).toMatchObject({ published: { count: 1 }, pending: { count: 0 } })
+  })
+
+  it('records a failure under the lease that it happened under, and once', async () => {
+    const lease = leased()
+    const saved = await save([{}, {}], lease)
+    const [mine, stranger] = refs(saved, lease)
+    const records = [failed(mine!), failed({ ...stranger!, token: randomUUID() })]
+    expect(await store().settleFailed(records)).toEqual(new Map([[mine!.id, lease.token]]))
+    expect(await store().settleFailed(records)).toEqual(new Map())
+    expect(await claim()).toMatchObject([{ id: mine!.id, attempts: 1 }])
+  })
+
+  it('lets what failed rest, and counts an attempt only if there was one', async () => {
+    const lease = leased()
+    const saved = await save(
+      [{ payload: 'rests' }, { payload: 'soon' }, { payload: 'back' }],
+      lease,
+    )
+    const [rests, soon, back] = refs(saved, lease)
+    await store().settleFailed([
+      { ...failed(rests!), delayMs: LONG },
+      { ...failed(soon!), delayMs: 1 },
+      { ...failed(back!), counts: false, error: null },
+    ])
+    const due = [...(await claimDue()), ...(await claim())]
+    expect(due.find(({ id }) => id === back!.id)?.attempts).toBe(0)
+    expect(payloadsOf(due)).not.toContain('rests')
+    expect(await store().stats()).toMatchObject({ retrying: 2, mostAttempts: 1 })
+  })
+
+  it('sends a copy of a dead letter to the dead-letter topic, as an event of its own', async () => {
+    const lease = leased()
+    const rules = { deadLetterTopic: 'graveyard' }
+    const [saved] = await save(
+      [{ ...one('text'), headers: { tenant: 'a' }, topic: 'orders' }],
+      lease,
+    )
+    const copyId = randomUUID()
+    const [ref] = refs([saved!], lease)
+    await store(rules).settleFailed([{ ...died(ref!), copyId }])
+    const [copy, ...others] = await claim()
+    expect(others).toEqual([])
+    expect(copy).toMatchObject({
+      id: copyId,
+      type: 'DeadLettered',
+      topic: 'graveyard',
+      aggregateId: 'one',
+      payload: '"text"',
+      headers: {
+        tenant: 'a',
+        'dead-letter-id': saved!.id,
+        'dead-letter-type': saved!.type,
+        'dead-letter-aggregate-type': saved!.aggregateType,
+        'dead-letter-topic': 'orders',
+        'dead-letter-error': 'it failed',
+      },
+    })
+  })
+}
