@@ -22,6 +22,7 @@ const EVERYTHING = ['test/integration', 'test/guarantees']
 /** Where a version can matter most: every statement of the store, and everything the Kafka publisher does. */
 const TELLING = [
   'test/integration/drivers.test.ts',
+  'test/integration/store.test.ts',
   'test/integration/versions.test.ts',
   'test/integration/publishers/kafka.test.ts',
   'test/guarantees/cleanup.test.ts',

@@ -20,6 +20,13 @@ export type TestConnection = {
 
 export type ConnectionOptions = postgres.Options<Record<string, postgres.PostgresType>>
 
+/** The same database past any PgBouncer, for tests of the connections themselves. */
+export function directUrl(url: string): string {
+  const direct = new URL(inject('directDatabaseUrl'))
+  direct.pathname = new URL(url).pathname
+  return direct.href
+}
+
 export async function createDatabase(): Promise<TestDatabase> {
   const server = inject('directDatabaseUrl')
   const name = uniqueName('test')

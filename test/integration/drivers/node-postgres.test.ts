@@ -1,11 +1,12 @@
 // node-postgres without Drizzle: what its client can do inside a unit of work, what it may not, and that none is
 // lost by the pool, however a transaction ends.
 import pg from 'pg'
-import { afterEach, beforeEach, expect, inject, it } from 'vitest'
+import { afterEach, beforeEach, expect, it } from 'vitest'
 import { nodePostgres, type NodePostgresTransaction } from '../../../src/drivers/node-postgres.ts'
 import { createOutbox } from '../../../src/index.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
 import { sql } from '../../../src/store/sql.ts'
+import { directUrl } from '../../support/database.ts'
 import { defer } from '../../support/deferred.ts'
 import { useFixture } from '../../support/fixture.ts'
 import { newEvent } from '../../support/sample-events.ts'
@@ -17,7 +18,7 @@ const publisher = handlersPublisher({ handlers: { OrderCompleted: () => {} } })
 let pool: pg.Pool
 beforeEach(() => {
   // One connection: whoever keeps it makes the next wait for ever.
-  pool = new pg.Pool({ connectionString: fixture.url, max: 1 })
+  pool = new pg.Pool({ connectionString: directUrl(fixture.url), max: 1 })
 })
 afterEach(() => pool.end())
 
@@ -93,8 +94,8 @@ it('lets nobody use the client of a transaction that is over', async () => {
 })
 
 it('gives the client back when BEGIN fails, so that the pool drops it', async () => {
-  const proxy = await startProxy({ port: Number(new URL(inject('databaseUrl')).port) })
-  const url = new URL(fixture.url)
+  const url = new URL(directUrl(fixture.url))
+  const proxy = await startProxy({ port: Number(url.port) })
   url.port = String(proxy.port)
   const proxied = new pg.Pool({ connectionString: url.href, max: 1 })
   proxied.on('error', () => {})

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { postgresJs } from '../../../src/drivers/postgres-js.ts'
 import { createOutbox, type Outbox } from '../../../src/index.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import { directUrl } from '../../support/database.ts'
 import { defer } from '../../support/deferred.ts'
 import { useFixture } from '../../support/fixture.ts'
 import { newEvent } from '../../support/sample-events.ts'
@@ -15,7 +16,7 @@ const handled: string[] = []
 let client: postgres.Sql
 let outbox: Outbox<ReturnType<typeof postgresJs>>
 beforeAll(async () => {
-  client = postgres(fixture.url, {
+  client = postgres(directUrl(fixture.url), {
     max: 2,
     onnotice: () => {},
     fetch_types: false,
