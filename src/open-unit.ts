@@ -131,7 +131,7 @@ export class OpenUnit {
 }
 
 // A list of queries is how sql.begin() of postgres.js takes several at once. Nobody else would send them.
-function settle<T>(answered: T): T | Promise<T> {
+export function settle<T>(answered: T): T | Promise<T> {
   return Array.isArray(answered) ? Promise.all(answered) : answered
 }
 

@@ -10,7 +10,7 @@ import { OutboxError, OutboxOptionsError } from './errors.ts'
 import type { PreparedEvent } from './events.ts'
 import type { BirthLease } from './fast-path.ts'
 import type { ResolvedOptions } from './options.ts'
-import { OpenUnit, type Scope } from './open-unit.ts'
+import { OpenUnit, type Scope, settle } from './open-unit.ts'
 import { isSerializationFailure } from './store/database.ts'
 import type { SavedEvent, Store } from './store/store.ts'
 import { rejectUnknown, requireBoolean, requireCount, requireOneOf } from './validate.ts'
@@ -103,7 +103,7 @@ export class UnitsOfWork {
       )
     }
     const { emit } = outer.unit
-    if (nested === 'join') return await work(outer.tx as never, emit as never)
+    if (nested === 'join') return await settle(work(outer.tx as never, emit as never))
     return (await outer.savepoint((tx) => work(tx as never, emit as never))) as T
   }
 

@@ -140,8 +140,10 @@ function configOf({ text, values }: SQL): QueryConfig {
   return { text, values: [...values], types: { getTypeParser: () => String } }
 }
 
+/** Of a server that goes on: one that ends the connection says so with a code of this class. */
 function isAnswer(thrown: unknown): boolean {
-  return typeof (thrown as { severity?: unknown } | null)?.severity === 'string'
+  const { severity, code } = (thrown ?? {}) as { severity?: unknown; code?: unknown }
+  return typeof severity === 'string' && !String(code).startsWith('57P')
 }
 
 /** The text of whatever query() takes: a string, a config, or a cursor or stream with a config inside. */

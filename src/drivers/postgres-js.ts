@@ -39,15 +39,11 @@ async function begin<TTypes extends Types, T>(
 ): Promise<T> {
   const life: Life = { end: null }
   try {
-    // If it is lost, sql.begin() is the first to say so.
-    const began = sql.begin(settings, (tx) =>
-      whileAlive(
-        life,
-        () => work(openTransaction(tx, life)),
-        () => {},
-      ),
+    return await runScope(
+      life,
+      (scope: (tx: TransactionSql<TTypes>) => Promise<T>) => sql.begin(settings, scope),
+      (tx) => work(openTransaction(tx, life)),
     )
-    return (await began) as T
   } catch (error) {
     life.end = { error }
     throw error
@@ -58,40 +54,48 @@ async function begin<TTypes extends Types, T>(
 
 // When a connection dies, sql.begin() rejects at once, but goes on to send ROLLBACK or COMMIT when its callback
 // settles. There is nothing left to write to, and what that throws ends the process (porsager/postgres#1208). So
-// the callback of a transaction that is over never settles for postgres.js. A failure waits for one turn of the
-// event loop, as the query that was under way hears of the end before sql.begin() does.
-async function whileAlive<T>(
+// the callback of a transaction that is lost never settles for postgres.js, and whoever waits is told by us. A failure
+// waits for one turn of the event loop, as the query that was under way hears of the end before sql.begin() does.
+function runScope<TTx, T>(
   life: Life,
-  work: () => Promise<T>,
-  onLost: (error: unknown) => void,
+  open: (scope: (tx: TTx) => Promise<T>) => Promise<unknown>,
+  work: (tx: TTx) => Promise<T>,
 ): Promise<T> {
-  try {
-    const result = await work()
-    if (!life.end) return result
-    onLost(life.end.error)
-  } catch (error) {
-    await nextTurn()
-    if (!life.end) throw error
-    onLost(error)
-  }
-  return await new Promise<never>(() => {})
+  return new Promise((resolve, reject) => {
+    let thrown: unknown
+    const opened = open(async (tx) => {
+      try {
+        const result = await work(tx)
+        if (!life.end) return result
+        reject(life.end.error)
+      } catch (error) {
+        thrown = error
+        await nextTurn()
+        if (!life.end) throw error
+        reject(error)
+      }
+      return await new Promise<never>(() => {})
+    })
+    opened.then(resolve as (result: unknown) => void, (error) => {
+      // What the work threw may be about any connection, but not about this one.
+      if (error !== thrown) noteLoss(life, error)
+      reject(error)
+    })
+  })
 }
 
 function openTransaction<TTypes extends Types>(
   tx: TransactionSql<TTypes>,
   life: Life,
 ): Open<TTypes> {
-  const nest = <T>(work: (open: Open<TTypes>) => Promise<T>) =>
-    new Promise<T>((resolve, reject) => {
-      checkAlive(life)
-      const nested = tx.savepoint((inner) =>
-        whileAlive(life, () => work(openTransaction(inner, life)), reject),
-      ) as Promise<T>
-      nested.then(resolve, (error) => {
-        noteLoss(life, error)
-        reject(error)
-      })
-    })
+  const nest = async <T>(work: (open: Open<TTypes>) => Promise<T>) => {
+    checkAlive(life)
+    return await runScope(
+      life,
+      (scope: (inner: TransactionSql<TTypes>) => Promise<T>) => tx.savepoint(scope),
+      (inner) => work(openTransaction(inner, life)),
+    )
+  }
   const anyUse = {
     use: () => {},
     savepoint: (work: (inner: TransactionSql<TTypes>) => unknown) =>

@@ -116,9 +116,9 @@ it.each(['at rest', 'in a statement'])(
     const failed = open().withOutbox(async (tx, emit) => {
       emit(newEvent())
       const { rows } = await tx.query<{ pid: number }>('select pg_backend_pid() as pid')
-      const underWay = where === 'at rest' ? null : tx.query('select pg_sleep(60)')
-      await fixture.sql`select pg_terminate_backend(${rows[0]!.pid})`
-      if (underWay) return await underWay
+      const underWay = where === 'at rest' ? [] : [tx.query('select pg_sleep(60)')]
+      const terminated = fixture.sql`select pg_terminate_backend(${rows[0]!.pid})`
+      await Promise.all([terminated, ...underWay])
       const isGone = () => tx.query('select 1').then(...answering(false, true))
       return await waitUntil(isGone, { message: 'the connection is gone' })
     })

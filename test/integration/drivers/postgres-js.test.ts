@@ -48,8 +48,13 @@ it('has everything that a transaction of postgres.js has', async () => {
 })
 
 it('sends a list of queries that the callback answers, as sql.begin() does', async () => {
-  const answers = await outbox.withOutbox((tx) => [tx`select 1 as n`, tx`select 2 as n`])
-  expect(answers).toMatchObject([[{ n: 1 }], [{ n: 2 }]])
+  const both = (tx: TransactionSql) => [tx`select 1 as n`, tx`select 2 as n`]
+  const answers = [[{ n: 1 }], [{ n: 2 }]]
+  expect(await outbox.withOutbox(both)).toMatchObject(answers)
+  await outbox.withOutbox(async (tx) => {
+    expect(await outbox.withOutbox(both)).toMatchObject(answers)
+    expect(await tx.savepoint(both)).toMatchObject(answers)
+  })
 })
 
 it.each<[string, (tx: TransactionSql) => unknown]>([
@@ -85,6 +90,18 @@ it('does not send a query that was made in a unit of work and is awaited after i
 it('lets nobody use a transaction that is over', async () => {
   const late = await postgresJs(client).begin(async ({ tx }) => tx)
   expect(() => late`select 1`).toThrow(expect.objectContaining({ code: 'UNIT_OF_WORK_OVER' }))
+})
+
+it('does not take a failure of the work for one of its own connection', async () => {
+  const elsewhere = Object.assign(new Error('elsewhere'), { errno: -111, code: 'ECONNREFUSED' })
+  const fail = () => Promise.reject(elsewhere)
+  const id = await outbox.withOutbox(async (tx, emit) => {
+    await expect(tx.savepoint(fail)).rejects.toBe(elsewhere)
+    await tx`select 1`
+    return emit(newEvent())
+  })
+  expect(await fixture.rows()).toMatchObject([{ id }])
+  await expect(outbox.withOutbox(fail)).rejects.toBe(elsewhere)
 })
 
 const terminate = (pid: number) => fixture.sql`select pg_terminate_backend(${pid})`
