@@ -12,7 +12,8 @@ import { postgresJs } from '../../src/drivers/postgres-js.ts'
 import type { AnyDatabase, DrizzleDatabase } from '../../src/index.ts'
 
 type Rows = Record<string, unknown>[]
-type Settings = { max?: number }
+/** Whether statements are prepared is a question to postgres.js alone. */
+type Settings = { max?: number; prepare?: boolean }
 
 export type OpenedDatabase<TDb extends AnyDatabase> = {
   readonly db: TDb
@@ -51,8 +52,8 @@ function openClient(url: string, settings: Settings) {
   return { client, close: () => client.end({ timeout: 0 }) }
 }
 
-function openPool(url: string, settings: Settings) {
-  const pool = new pg.Pool({ connectionString: url, ...settings })
+function openPool(url: string, { max }: Settings) {
+  const pool = new pg.Pool({ connectionString: url, ...(max && { max }) })
   pool.on('error', () => {})
   return { pool, close: () => pool.end() }
 }
