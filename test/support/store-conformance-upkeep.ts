@@ -77,16 +77,17 @@ function describeRetention<TTx>(tested: TestedStore<TTx>): void {
     await tested.save([{}])
     const request = { status: 'published', olderThanMs: 3_600_000, limit: 10, after: null } as const
     expect(await store().purge(request)).toEqual({ deleted: 0, last: null })
-    const first = await waitUntil(
+    const second = await waitUntil(
       async () => {
-        const purged = await purge('published', 2)
+        const purged = await purge('published', 1, ids[0])
         return purged.deleted > 0 && purged
       },
       { message: 'they are old enough' },
     )
-    expect(first).toEqual({ deleted: 2, last: ids[1] })
-    expect(await purge('published', 2, first.last)).toEqual({ deleted: 1, last: ids[2] })
-    expect(await purge('published', 2, ids[2])).toEqual({ deleted: 0, last: null })
+    expect(second).toEqual({ deleted: 1, last: ids[1] })
+    expect(await purge('published', 5, second.last)).toEqual({ deleted: 1, last: ids[2] })
+    expect(await purge('published', 5, ids[2])).toEqual({ deleted: 0, last: null })
+    expect(await purge('published', 5)).toEqual({ deleted: 1, last: ids[0] })
     expect(await store().countDeadLetters(10)).toEqual({ OrderCompleted: 1 })
     expect((await purge('dead_letter', 10)).deleted).toBe(1)
     expect(await store().countPending(10)).toBe(1)

@@ -170,6 +170,8 @@ function describeClaim<TTx>(tested: TestedStore<TTx>): void {
     const others = { lease: leased(), limit: 10, exceptTopics: [], onlyTopics: [odd, 'else'] }
     expect(payloadsOf(await store().claim(others))).toEqual([3])
     expect(payloadsOf(await claim(leased(), { exceptTopics: ['away', odd] }))).toEqual([4])
+    const unordered = { lease: leased(), limit: 10, exceptTopics: ['away', 'there'] }
+    expect(await store({ inOrder: false }).claim(unordered)).toEqual([])
     expect(payloadsOf(await claim())).toEqual([1, 2])
   })
 
