@@ -6,7 +6,7 @@ import { defineEvents, type EventCatalog } from './catalog.ts'
 import { type Duration, formatDuration, show } from './duration.ts'
 import type { EmitRules } from './emit.ts'
 import { OutboxOptionsError } from './errors.ts'
-import { guardLogger, type Logger, silentLogger } from './logger.ts'
+import { type Logger, resolveLogger } from './logger.ts'
 import type { Publisher } from './publishers/publisher.ts'
 import {
   EVERY_TOPIC,
@@ -18,6 +18,7 @@ import {
 import { type ResolvedSchedule, requireSchedule, type Schedule } from './schedule.ts'
 import type { DrizzleDatabase } from './store/database.ts'
 import type { StoreRules } from './store/store.ts'
+import { requireDatabase } from './store/require-database.ts'
 import { checkName } from './store/table-name.ts'
 import { checkRoutes, resolveTopicRule, type TopicRule } from './topics.ts'
 import {
@@ -30,6 +31,7 @@ import {
   requireMethods,
   requireName,
   requireOneOf,
+  withoutUndefined,
 } from './validate.ts'
 
 export interface OutboxOptions<
@@ -206,13 +208,7 @@ export function resolveOptions(
   given: OutboxOptions<DrizzleDatabase, EventCatalog | undefined>,
 ): ResolvedOptions {
   rejectUnknown('createOutbox()', given, KNOWN)
-  requireMethods(
-    'db',
-    given.db,
-    ['execute', 'transaction'],
-    'a Drizzle Postgres database: drizzle(client), not the client itself',
-  )
-  refuseSingleClient(given.db)
+  requireDatabase(given.db)
   const destinations = resolveDestinations(given.publisher)
   const options = { ...DEFAULTS, ...withoutUndefined(given) }
 
@@ -319,33 +315,8 @@ function checkTimes({ publishTimeoutMs }: ResolvedOptions, { name, publisher }: 
   }
 }
 
-// One connection for everything: an outcome recorded in the background would become part of whatever
-// transaction is open on it, and be undone with it.
-function refuseSingleClient(db: object): void {
-  const { $client } = db as { $client?: object }
-  if (!$client || !('connectionParameters' in $client)) return
-  throw new OutboxOptionsError(
-    'db runs on a single node-postgres Client, which transactions and the background would share; give Drizzle a Pool',
-  )
-}
-
 function optional<T, R>(value: T | undefined, resolve: (value: T) => R): R | null {
   return value === undefined ? null : resolve(value)
-}
-
-function resolveLogger(logger: Logger | undefined): Logger {
-  if (logger === undefined) return silentLogger
-  requireMethods(
-    'logger',
-    logger,
-    ['debug', 'info', 'warn', 'error'],
-    'pino-shaped: debug, info, warn, error',
-  )
-  return guardLogger(logger)
-}
-
-function withoutUndefined<T extends object>(given: T): T {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T
 }
 
 function resolveAttemptsByType(byType: unknown): Readonly<Record<string, number>> {

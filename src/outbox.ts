@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { backgroundLoops } from './background.ts'
 import { Backlog } from './backlog.ts'
 import type { EventCatalog } from './catalog.ts'
-import { Cleaner } from './cleaner.ts'
+import { Cleaner, outboxKinds } from './cleaner.ts'
 import { DeadLetters } from './dead-letters.ts'
 import type { EmitOf } from './emit.ts'
 import { refOf } from './events.ts'
@@ -99,7 +99,7 @@ export class Outbox<
     this.#units = units
     this.#pipelines = pipelines
     this.#settler = settler
-    this.#cleaner = new Cleaner(store, options)
+    this.#cleaner = new Cleaner(outboxKinds(store, options), options.logger)
     this.#health = new Health(store, pipelines, unrouted, lifecycle, options.deadLettersHold)
     this.deadLetters = new DeadLetters(store, options.logger, wakePollers)
     this.#renewLoop = newLoop('renew', renewIntervalMs(options.thresholdMs), async () => {
@@ -183,10 +183,8 @@ export class Outbox<
   }
 
   /** Deletes what is past its retention, now, without waiting for `cleanup`. Answers how many rows. */
-  async purge(): Promise<number> {
-    let total = 0
-    for await (const deleted of this.#cleaner.runRound()) total += deleted
-    return total
+  purge(): Promise<number> {
+    return this.#cleaner.purge()
   }
 
   /** What the table holds, and what this process did in the last minute. Cheap, however large the table. */
