@@ -59,4 +59,5 @@ export {
   OutboxOptionsError,
   PublishError,
   StoreError,
+  UnreadableMessageError,
 } from './errors.ts'

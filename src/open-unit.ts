@@ -144,7 +144,7 @@ function isKept(scope: Scope): boolean {
   return true
 }
 
-function overError(what: string): OutboxError {
+export function overError(what: string): OutboxError {
   return new OutboxError(
     'UNIT_OF_WORK_OVER',
     `${what} after its unit of work had ended; await everything that belongs to it`,

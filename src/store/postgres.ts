@@ -193,7 +193,7 @@ export function postgresStore(db: DrizzleDatabase, rules: StoreRules): Store<Exe
     settleFailed,
     ...upkeepStatements(db, rules),
     verify,
-    migrate: () => migrate(db, rules.table),
+    migrate: () => migrate(db, 'outbox', rules.table),
   }
 }
 

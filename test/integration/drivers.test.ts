@@ -7,8 +7,10 @@ import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
 import pg from 'pg'
 import postgres from 'postgres'
 import { describe, expect, it } from 'vitest'
+import { createInbox } from '../../src/inbox/inbox.ts'
 import { createOutbox, type DrizzleDatabase } from '../../src/index.ts'
 import { type HandledEvent, handlersPublisher } from '../../src/publishers/handlers.ts'
+import type { Executor } from '../../src/store/database.ts'
 import { createDatabase } from '../support/database.ts'
 import { newEvent } from '../support/sample-events.ts'
 import { nextEvent } from '../support/wait-until.ts'
@@ -97,10 +99,37 @@ describe.each(Object.entries(drivers))('on %s', (_, open) => {
     })
     await close()
   })
+
+  it('handles an event once, in order, in transactions of its own and in open ones', async () => {
+    const { db, close } = await open()
+    const options = { db, consumer: 'billing', retention: '1s', cleanup: false } as const
+    const inbox = createInbox({ ...options, order: 'aggregate', migrate: true })
+    await inbox.start()
+    const message = { id: 'é"\\😀', aggregateType: 'order', aggregateId: '1', seq: 2 }
+    const failure = new Error('not yet')
+    const failing = inbox.once(message, () => Promise.reject(failure))
+    await expect(failing).rejects.toBe(failure)
+    expect(await inbox.once(message, (tx: Executor) => tx.execute(sql`select 1`))).toMatchObject({
+      outcome: 'handled',
+    })
+    await db.transaction(async (tx) => {
+      const again = await inbox.onceIn(tx, message, () => expect.fail('called again'))
+      expect(again).toEqual({ outcome: 'duplicate' })
+      const earlier = { ...message, id: 'earlier', seq: 1 }
+      expect(await inbox.onceIn(tx, earlier, () => {})).toEqual({ outcome: 'late' })
+      const next = { ...message, id: 'next', seq: 3 }
+      expect(await inbox.onceIn(tx, next, () => 3)).toEqual({ outcome: 'handled', result: 3 })
+    })
+    await db.execute(sql`update inbox set handled_at = handled_at - interval '1 hour'`)
+    expect(await inbox.purge()).toBe(2)
+    await inbox.stop()
+    await close()
+  })
 })
 
 it('refuses a single node-postgres Client, which transactions would share with the background', () => {
   const db = drizzleNodePostgres(new pg.Client())
   const publisher = handlersPublisher({ handlers: {} })
   expect(() => createOutbox({ db, publisher })).toThrow(/give Drizzle a Pool/)
+  expect(() => createInbox({ db, consumer: 'any' })).toThrow(/give Drizzle a Pool/)
 })
