@@ -3,9 +3,8 @@ import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
-import { addEffect, useInbox } from '../support/inbox.ts'
+import { addEffect, useInbox, waitForSessions } from '../support/inbox.ts'
 import { recordingLogger } from '../support/recording-logger.ts'
-import { waitUntil } from '../support/wait-until.ts'
 
 const fixture = useFixture()
 const { inbox: create, effects, remembered } = useInbox(fixture)
@@ -18,15 +17,6 @@ const message = (aggregateId: string, seq: number) => ({
   aggregateId,
   seq,
 })
-const waiting = (count: number) =>
-  waitUntil(
-    async () => {
-      const rows = await fixture.sql`select 1 from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`
-      return rows.length === count
-    },
-    { message: `${count} deliveries wait` },
-  )
 
 it('does not handle an event after a later one of its aggregate, and says so', async () => {
   const logger = recordingLogger()
@@ -83,9 +73,11 @@ it('handles two events of an aggregate one after the other, and those of others 
   await begun.promise
   const earlier = inbox.once(message('a', 1), () => expect.fail('called meanwhile'))
   const next = inbox.once(message('a', 3), (tx) => addEffect(tx, 'a3'))
-  await waiting(2)
-  await inbox.once(message('b', 1), (tx) => addEffect(tx, 'b1'))
-  finish.resolve()
+  const others = async () => {
+    await waitForSessions(fixture.sql, 2)
+    await inbox.once(message('b', 1), (tx) => addEffect(tx, 'b1'))
+  }
+  await others().finally(finish.resolve)
   await later
   expect(await earlier).toEqual({ outcome: 'late' })
   expect(await next).toMatchObject({ outcome: 'handled' })
@@ -102,8 +94,7 @@ it('lets an event through that waited for a later one which was not handled afte
   })
   await begun.promise
   const earlier = inbox.once(message('a', 1), (tx) => addEffect(tx, 'a1'))
-  await waiting(1)
-  finish.resolve()
+  await waitForSessions(fixture.sql, 1).finally(finish.resolve)
   await expect(later).rejects.toThrow('no')
   expect(await earlier).toMatchObject({ outcome: 'handled' })
 })
@@ -141,8 +132,7 @@ it('does not deadlock when a batch of an aggregate meets a single one of its eve
   await begun.promise
   // Were the row inserted before the lock is asked for, the batch would wait for it, and it for the batch.
   const single = inbox.once(message('a', 2), (tx) => addEffect(tx, 'a2'))
-  await waiting(1)
-  go.resolve()
+  await waitForSessions(fixture.sql, 1).finally(go.resolve)
   expect(await batch).toMatchObject({ outcome: 'handled' })
   expect(await single).toEqual({ outcome: 'duplicate' })
   expect(await effects()).toEqual(['a1', 'a2'])

@@ -11,10 +11,9 @@ import { handlersPublisher } from '../../src/publishers/handlers.ts'
 import { connect } from '../support/database.ts'
 import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
-import { addEffect, useInbox } from '../support/inbox.ts'
+import { addEffect, useInbox, waitForSessions } from '../support/inbox.ts'
 import { recordingLogger } from '../support/recording-logger.ts'
 import { newEvent } from '../support/sample-events.ts'
-import { waitUntil } from '../support/wait-until.ts'
 
 const fixture = useFixture()
 const { inbox: create, effects, remembered } = useInbox(fixture)
@@ -26,16 +25,10 @@ function openPool(): pg.Pool {
   return pool
 }
 
-/** A session of this database waits for another to commit, roll back, or let go of a lock. */
-const somebodyWaits = () =>
-  waitUntil(
-    async () => {
-      const waiting = fixture.sql`select 1 from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`
-      return (await waiting).length > 0
-    },
-    { message: 'the second delivery waits for the first' },
-  )
+/** Lets the first delivery finish when a second one waits for it; in any case, or nothing here would end. */
+async function finishWhenWaitedFor(finish: { resolve: (value: void) => void }): Promise<void> {
+  await waitForSessions(fixture.sql, 1).finally(finish.resolve)
+}
 
 it('handles an event once, however often it is delivered, and answers what the work did', async () => {
   const inbox = create()
@@ -87,8 +80,7 @@ it.each(['none', 'aggregate'] as const)(
     })
     await begun.promise
     const second = create({ order }).once(message, (tx) => addEffect(tx, 'e1'))
-    await somebodyWaits()
-    finish.resolve()
+    await finishWhenWaitedFor(finish)
     expect(await first).toMatchObject({ outcome: 'handled' })
     expect(await second).toEqual({ outcome: 'duplicate' })
     expect(await effects()).toEqual(['e1'])
@@ -108,8 +100,7 @@ it.each(['none', 'aggregate'] as const)(
     })
     await begun.promise
     const second = create({ order }).once(message, (tx) => addEffect(tx, 'second'))
-    await somebodyWaits()
-    finish.resolve()
+    await finishWhenWaitedFor(finish)
     await expect(first).rejects.toThrow('not me')
     expect(await second).toMatchObject({ outcome: 'handled' })
     expect(await effects()).toEqual(['second'])
@@ -260,8 +251,7 @@ it.each(['none', 'aggregate'] as const)(
     await begun.promise
     const inbox = create({ order, db: strict.db })
     const second = inbox.once(message, () => expect.fail('called again'))
-    await somebodyWaits()
-    finish.resolve()
+    await finishWhenWaitedFor(finish)
     await first
     expect(await second).toEqual({ outcome: 'duplicate' })
     await inbox.once({ ...message, id: 'e2', seq: 2 }, async (tx) => {

@@ -2,10 +2,12 @@
 // inboxes that are stopped when their test ends.
 import { sql as raw } from 'drizzle-orm'
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
+import type postgres from 'postgres'
 import { afterEach, beforeAll } from 'vitest'
 import { createInbox, type Inbox, type InboxOptions } from '../../src/inbox/inbox.ts'
 import type { Executor } from '../../src/store/database.ts'
 import type { Fixture } from './fixture.ts'
+import { waitUntil } from './wait-until.ts'
 
 type TestOptions = Partial<InboxOptions<PostgresJsDatabase>>
 
@@ -23,6 +25,16 @@ export type InboxFixture = {
 
 export async function addEffect(tx: Executor, id: string, consumer = 'billing'): Promise<void> {
   await tx.execute(raw`insert into effects (event_id, consumer) values (${id}, ${consumer})`)
+}
+
+/** That many sessions of the database wait for others to commit, roll back, or let go of a lock. */
+export async function waitForSessions(sql: postgres.Sql, count: number): Promise<void> {
+  const waiting = async () => {
+    const rows = await sql`select 1 from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`
+    return rows.length === count
+  }
+  await waitUntil(waiting, { message: `${count} deliveries wait`, timeoutMs: 10_000 })
 }
 
 export function useInbox(fixture: Fixture): InboxFixture {
