@@ -4,7 +4,7 @@ import { sql as raw } from 'drizzle-orm'
 import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
 import fc from 'fast-check'
 import pg from 'pg'
-import { expect, it } from 'vitest'
+import { expect, inject, it } from 'vitest'
 import { createInbox } from '../../src/inbox/inbox.ts'
 import { UnreadableMessageError } from '../../src/index.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
@@ -237,7 +237,10 @@ it('takes back what was emitted when the work fails and the unit of work goes on
 it.each(['none', 'aggregate'] as const)(
   'is read committed where transactions begin above that, so that a duplicate is no error (order %s)',
   async (order) => {
-    const strict = connect(fixture.url, {
+    // Past any PgBouncer, which takes no settings of a session.
+    const direct = new URL(inject('directDatabaseUrl'))
+    direct.pathname = new URL(fixture.url).pathname
+    const strict = connect(direct.href, {
       connection: { default_transaction_isolation: 'repeatable read' },
     })
     const message = { id: 'e1', aggregateType: 'order', aggregateId: 'a', seq: 1 }
@@ -307,7 +310,8 @@ it('handles or refuses anything; nothing is half saved', async () => {
   const property = fc.asyncProperty(text, text, odd, async (id, aggregateId, seq) => {
     const message = { id, aggregateType: 'order', aggregateId, seq } as never
     for (const inbox of Object.values(inboxes)) {
-      await fixture.sql`truncate inbox, effects`
+      await fixture.sql`delete from inbox`
+      await fixture.sql`delete from effects`
       const deliver = () => inbox.once(message, (tx) => addEffect(tx, 'effect')).catch(verdict)
       const [first, second] = [await deliver(), await deliver()]
       const isHandled = first.outcome === 'handled'
@@ -320,9 +324,9 @@ it('handles or refuses anything; nothing is half saved', async () => {
       expect(await effects()).toHaveLength(saved)
     }
   })
-  await fc.assert(property, { seed: 1, numRuns: 200 })
+  await fc.assert(property, { seed: 1, numRuns: 120 })
   // Or it proves little.
-  expect(handled).toBeGreaterThan(50)
+  expect(handled).toBeGreaterThan(30)
 })
 
 it('says of a duplicate no more than what identifies the event', async () => {

@@ -1,11 +1,13 @@
 // Behind PgBouncer in transaction mode: every statement outside a transaction, and every transaction, may run
 // in another session than the one before. The whole path with far more clients than there are sessions.
+import { sql } from 'drizzle-orm'
 import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
 import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
 import { groupBy } from '../../src/group-by.ts'
+import { createInbox } from '../../src/inbox/inbox.ts'
 import {
   createOutbox,
   type DrizzleDatabase,
@@ -220,10 +222,47 @@ skipped.each(Object.entries(drivers))('behind PgBouncer, on %s', (_, open) => {
     expect(await countByStatus()).toEqual({})
   })
 
+  it('handles each event once, and in order, in whichever session', async () => {
+    const options = { consumer: 'billing', order: 'aggregate', cleanup: false } as const
+    const inboxes = instances.map(({ db }) => createInbox({ db, retention: '1s', ...options }))
+    await Promise.all(inboxes.map((inbox) => inbox.migrate()))
+    await direct`create table effects (n int generated always as identity, aggregate text, seq int)`
+    const seqs = Array.from({ length: 20 }, (__, n) => n + 1)
+    const outcomes: string[] = []
+    const deliverAll = async (inbox: (typeof inboxes)[number]) => {
+      for (const seq of seqs) {
+        for (const aggregateId of ['a', 'b', 'c']) {
+          const message = { id: `${aggregateId}${seq}`, aggregateType: 'order', aggregateId, seq }
+          const { outcome } = await inbox.once(message, async (tx: DrizzleDatabase) => {
+            await tx.execute(
+              sql`insert into effects (aggregate, seq) values (${aggregateId}, ${seq})`,
+            )
+          })
+          outcomes.push(outcome)
+        }
+      }
+    }
+    await Promise.all([...inboxes, ...inboxes].map(deliverAll))
+    expect(outcomes.filter((outcome) => outcome === 'handled')).toHaveLength(seqs.length * 3)
+    expect(outcomes).not.toContain('late')
+    for (const aggregate of ['a', 'b', 'c']) {
+      const rows = await direct`select seq from effects where aggregate = ${aggregate} order by n`
+      expect(rows.map((row) => row['seq'] as number)).toEqual(seqs)
+    }
+    await direct`update inbox set handled_at = handled_at - interval '1 hour'`
+    expect(await inboxes[0]!.purge()).toBe(seqs.length * 3)
+  })
+
   it('leaves nothing behind in the sessions that it shares', async () => {
     const [outbox] = createEach({ OrderCompleted: () => {} }, { lockKeys: true })
     await outbox!.start()
-    await outbox!.withOutbox(async (__, emit) => emit(newEvent()))
+    const inbox = createInbox({ db: instances[0]!.db, consumer: 'billing', order: 'aggregate' })
+    const message = { id: 'last', aggregateType: 'order', aggregateId: '1', seq: 1 }
+    await outbox!.withOutbox(async (tx, emit) => {
+      await inbox.onceIn(tx as DrizzleDatabase, message, () => {})
+      emit(newEvent())
+    })
+    await inbox.once(message, () => {})
     await outbox!.stop()
     const sessions = await holdSessions(url, SESSIONS)
     await Promise.all(sessions.map((session) => session.release()))
