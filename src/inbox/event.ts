@@ -186,8 +186,9 @@ function only(values: readonly unknown[] | undefined): unknown {
 /** What stands there and is no text: other than nothing, so that an id that cannot be read is not looked past. */
 const UNREADABLE = Symbol('unreadable')
 
+/** CloudEvents pads sequences with zeros, so that they sort as text. */
 function toSeq(text: string | null): number | null {
-  if (text === null || !/^\d{1,16}$/.test(text)) return null
+  if (text === null || !/^\d{1,32}$/.test(text)) return null
   const seq = Number(text)
   return Number.isSafeInteger(seq) ? seq : null
 }

@@ -41,6 +41,15 @@ it('needs no outbox table', async () => {
   expect(await indexesOf('public', 'inbox')).toHaveLength(3)
 })
 
+it('lets ten instances migrate at once', async () => {
+  const connections = Array.from({ length: 10 }, () => connect(database.url))
+  await Promise.all(
+    connections.map(({ db }) => createInbox({ db, consumer: 'any', table: 'raced' }).migrate()),
+  )
+  await Promise.all(connections.map((one) => one.close()))
+  expect(await columnsOf('public', 'raced')).toEqual(await columnsOf('public', 'inbox'))
+})
+
 it('lets ten instances migrate at once, beside an outbox in the same new schema', async () => {
   const connections = Array.from({ length: 10 }, () => connect(database.url))
   const publisher = handlersPublisher({ handlers: {} })
