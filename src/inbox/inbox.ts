@@ -59,6 +59,9 @@ type Nesting = { transaction(work: (tx: Executor) => Promise<unknown>): Promise<
 /** For a batch of cleanup under way, when stop() is called. */
 const STOP_TIMEOUT_MS = 2_000
 
+/** Each but the last has met another delivery of the event. */
+const MAX_TRIES = 5
+
 const READ_COMMITTED: PgTransactionConfig = { isolationLevel: 'read committed' }
 
 /** Options are checked here: what cannot work throws OutboxOptionsError before anything runs. */
@@ -79,7 +82,7 @@ export class Inbox<
   readonly #store: InboxStore
   readonly #cleaner: Cleaner
   readonly #cleanLoop: Loop
-  /** Set when transactions turn out to begin above read committed: saying it costs a statement. */
+  /** Set when order turns out to need it: saying it costs each transaction a statement. */
   #config: PgTransactionConfig | undefined
   #starting: Promise<void> | null = null
   #stopping: Promise<void> | null = null
@@ -109,7 +112,7 @@ export class Inbox<
    */
   async once<T>(message: InboxMessage, work: Work<TDb, TEvents, T>): Promise<InboxOutcome<T>> {
     const delivered = this.#read('once', message, work)
-    for (;;) {
+    for (let tries = 1; ; tries += 1) {
       const config = this.#config
       let begun = false
       try {
@@ -118,10 +121,12 @@ export class Inbox<
           return work(tx, given)
         })
       } catch (error) {
-        // The database has transactions begin above read committed, where the record fails if it had to wait.
-        const isIsolation = error instanceof OutboxOptionsError || isSerializationFailure(error)
-        if (begun || config !== undefined || !isIsolation) throw error
-        this.#config = READ_COMMITTED
+        if (begun) throw error
+        // Transactions here begin above read committed, where order cannot be kept, and where a record that had to
+        // wait for another delivery fails; a new transaction sees that one.
+        if (error instanceof OutboxOptionsError && config === undefined) {
+          this.#config = READ_COMMITTED
+        } else if (!isSerializationFailure(error) || tries >= MAX_TRIES) throw error
       }
     }
   }
