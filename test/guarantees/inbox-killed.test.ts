@@ -67,14 +67,28 @@ async function publish(
 
 const random = new Random(seed)
 
-/** Lives through its kills, each after a number of messages that chance decides, and once more to the end. */
-async function liveThroughKills(start: () => RunningProcess, mostLines: number) {
-  for (let kills = 0; ; kills += 1) {
+/** Kills it after as many lines as chance decides: two times out of three while it handles, if it does so soon. */
+function killAtRandom(life: RunningProcess, mostLines: number): void {
+  const least = random.between(1, mostLines)
+  const inTheMiddle = random.chance(2 / 3)
+  life.onLines((lines) => {
+    const isTime = !inTheMiddle || lines.at(-1) === 'handling' || lines.length > least + 200
+    if (lines.length >= least && isTime) life.kill()
+  })
+}
+
+/** Lives through its kills, and once more to the end. */
+async function liveThroughKills(start: () => RunningProcess) {
+  let kills = 0
+  let inTheMiddle = 0
+  for (;;) {
     const life = start()
-    const lines = random.between(1, mostLines)
-    if (kills < KILLS_EACH) life.onLines((count) => count >= lines && life.kill())
+    if (kills < KILLS_EACH) killAtRandom(life, 400)
     const { code, signal, output } = await life.ended
-    if (signal !== 'SIGKILL') return { kills, code, lastLine: output.trim().split('\n').at(-1) }
+    const lastLine = output.trim().split('\n').at(-1)
+    if (signal !== 'SIGKILL') return { kills, inTheMiddle, code, lastLine }
+    kills += 1
+    if (lastLine === 'handling') inTheMiddle += 1
   }
 }
 
@@ -117,7 +131,7 @@ describeWithKafka('2,000 events, each delivered three times by processes that ar
     const lives = await Promise.all(
       NAMES.map((name) => {
         const args = [JSON.stringify({ ...setup, name } satisfies KafkaSetup)]
-        return liveThroughKills(() => startProcess('consumes-from-kafka', args), 400)
+        return liveThroughKills(() => startProcess('consumes-from-kafka', args))
       }),
     )
 
@@ -128,6 +142,8 @@ describeWithKafka('2,000 events, each delivered three times by processes that ar
     const { handled = 0, duplicate = 0, late = 0 } = await countDeliveries()
     console.log(`${JSON.stringify(lives)}, ${handled + duplicate} deliveries, ${handled} handled`)
     expect(lives).toMatchObject(NAMES.map(() => ({ kills: KILLS_EACH, code: 0 })))
+    // Or it proves little.
+    expect(lives.reduce((sum, { inTheMiddle }) => sum + inTheMiddle, 0)).toBeGreaterThan(0)
     // Those after which a process died before it could count them are missing here.
     expect(handled + duplicate).toBeGreaterThan(KAFKA_EVENTS * 3 - 100)
     expect(late).toBe(0)
@@ -161,10 +177,7 @@ describeWithRabbit('consumers of a RabbitMQ queue that are killed', () => {
       const args = [JSON.stringify({ ...setup, name } satisfies RabbitSetup)]
       const life = startProcess('consumes-from-rabbitmq', args)
       alive.add(life)
-      const lines = random.between(1, 30)
-      if (kills < NAMES.length * KILLS_EACH) {
-        life.onLines((count) => count >= lines && life.kill())
-      }
+      if (kills < NAMES.length * KILLS_EACH) killAtRandom(life, 60)
       const end = await life.ended
       if (!alive.delete(life)) return
       expect(end.signal).toBe('SIGKILL')

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url'
 export type ProcessEnd = { code: number | null; signal: string | null; output: string }
 
 export type RunningProcess = {
-  /** Called with the number of lines it has printed so far. */
-  onLines(listener: (count: number) => void): void
+  /** Called with all lines that it has printed so far. */
+  onLines(listener: (lines: readonly string[]) => void): void
   /** kill -9. */
   kill(): void
   readonly ended: Promise<ProcessEnd>
@@ -17,14 +17,11 @@ export function startProcess(name: string, args: readonly string[]): RunningProc
   const file = fileURLToPath(new URL(`./processes/${name}.ts`, import.meta.url))
   const child = spawn(process.execPath, ['--import', 'tsx', file, ...args])
   let output = ''
-  let lines = 0
-  let heard: ((count: number) => void) | null = null
+  let heard: ((lines: readonly string[]) => void) | null = null
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => {
-      const text = chunk.toString()
-      output += text
-      lines += text.split('\n').length - 1
-      heard?.(lines)
+      output += chunk.toString()
+      heard?.(output.split('\n').slice(0, -1))
     })
   }
   return {

@@ -42,9 +42,11 @@ await consumer.run({
     if (offset < positions[partition]!) return
     const { outcome } = await inbox.once(payload, async (tx, event) => {
       const { id, aggregateId, seq } = event
-      await tx.execute(sql`select pg_sleep(random() * 0.002)`)
+      console.log('handling')
+      await tx.execute(sql`select pg_sleep(random() * 0.003)`)
       await tx.execute(sql`insert into effects (event_id, aggregate, seq, consumer)
         values (${id}, ${aggregateId}, ${seq}, ${name})`)
+      await tx.execute(sql`select pg_sleep(random() * 0.003)`)
     })
     await db.execute(sql`insert into deliveries values (${name}, ${outcome})`)
     positions[partition] = offset + 1

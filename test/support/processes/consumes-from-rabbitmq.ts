@@ -25,9 +25,11 @@ await channel.consume(queue, async (message) => {
   if (!message) return
   const { outcome } = await inbox.once(message, async (tx, event) => {
     const { id, aggregateId, seq } = event
-    await tx.execute(sql`select pg_sleep(random() * 0.002)`)
+    console.log('handling')
+    await tx.execute(sql`select pg_sleep(random() * 0.003)`)
     await tx.execute(sql`insert into effects (event_id, aggregate, seq, consumer)
       values (${id}, ${aggregateId}, ${seq}, ${name})`)
+    await tx.execute(sql`select pg_sleep(random() * 0.003)`)
   })
   await db.execute(sql`insert into deliveries values (${name}, ${outcome})`)
   if (outcome === 'late') {
