@@ -131,7 +131,10 @@ it('does not deadlock when a batch of an aggregate meets a single one of its eve
   })
   await begun.promise
   // Were the row inserted before the lock is asked for, the batch would wait for it, and it for the batch.
-  const single = inbox.once(message('a', 2), (tx) => addEffect(tx, 'a2'))
+  // (In a transaction of its own, once() would hide that, as it tries again.)
+  const single = fixture.db.transaction((tx) =>
+    inbox.onceIn(tx, message('a', 2), (inner) => addEffect(inner, 'a2')),
+  )
   await waitForSessions(fixture.sql, 1).finally(go.resolve)
   expect(await batch).toMatchObject({ outcome: 'handled' })
   expect(await single).toEqual({ outcome: 'duplicate' })
