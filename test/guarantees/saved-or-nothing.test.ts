@@ -89,7 +89,7 @@ it('rolls back the business when the events cannot be saved, and says why withou
   )
   expect(error).toMatchObject({
     code: 'TABLE_MISSING',
-    message: expect.stringMatching(/outbox\.migrate\(\)/),
+    message: expect.stringMatching(/call migrate\(\)/),
   })
   expect(`${error.message} ${error.stack}`).not.toContain('hunter2')
   expect(await fixture.sql`select id from payments`).toEqual([])
