@@ -3,14 +3,7 @@
 import type { Lifecycle } from './lifecycle.ts'
 import type { Logger } from './logger.ts'
 import { Loop, type LoopOptions } from './loop.ts'
-import { Trouble } from './trouble.ts'
-
-const TEXTS = {
-  level: 'error',
-  begins: 'a background step failed; it will be tried again',
-  goesOn: 'a background step still fails',
-  over: 'a background step works again',
-} as const
+import { BACKGROUND_STEP, Trouble } from './trouble.ts'
 
 export type NewLoop = (
   step: string,
@@ -20,7 +13,7 @@ export type NewLoop = (
 
 export function backgroundLoops(lifecycle: Lifecycle, logger: Logger): NewLoop {
   return (step, intervalMs, run) => {
-    const trouble = new Trouble(logger, TEXTS)
+    const trouble = new Trouble(logger, BACKGROUND_STEP)
     return new Loop({
       intervalMs,
       run,

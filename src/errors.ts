@@ -17,6 +17,7 @@ export const ERROR_CODES = [
   'PAYLOAD_NOT_JSON',
   'PAYLOAD_TOO_LARGE',
   'BACKLOG_FULL',
+  'MESSAGE_UNREADABLE',
   'STORE_FAILED',
   'STORE_TIMEOUT',
   'TABLE_MISSING',
@@ -40,7 +41,7 @@ export class OutboxError extends Error {
   }
 }
 
-/** createOutbox(), or a publisher, was given something it cannot work with. */
+/** createOutbox(), createInbox() or a publisher was given something it cannot work with. */
 export class OutboxOptionsError extends OutboxError {
   override readonly name = 'OutboxOptionsError'
 
@@ -54,7 +55,16 @@ export class EventRefusedError extends OutboxError {
   override readonly name = 'EventRefusedError'
 }
 
-/** A statement of the outbox failed. `cause` is the driver's own error. */
+/** The inbox cannot tell which event a message is. Nothing is recorded, and the work is not called. */
+export class UnreadableMessageError extends OutboxError {
+  override readonly name = 'UnreadableMessageError'
+
+  constructor(message: string) {
+    super('MESSAGE_UNREADABLE', message)
+  }
+}
+
+/** A statement of the outbox, or of the inbox, failed. `cause` is the driver's own error. */
 export class StoreError extends OutboxError {
   override readonly name = 'StoreError'
 }

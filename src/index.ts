@@ -65,4 +65,5 @@ export {
   OutboxOptionsError,
   PublishError,
   StoreError,
+  UnreadableMessageError,
 } from './errors.ts'

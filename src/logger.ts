@@ -1,4 +1,5 @@
 // The logger the user may plug in. Its shape is pino's, so that a pino instance fits as it is.
+import { requireMethods } from './validate.ts'
 
 export interface Logger {
   debug(fields: object, message: string): void
@@ -29,4 +30,15 @@ export function guardLogger(logger: Logger): Logger {
     warn: guard('warn'),
     error: guard('error'),
   }
+}
+
+export function resolveLogger(logger: Logger | undefined): Logger {
+  if (logger === undefined) return silentLogger
+  requireMethods(
+    'logger',
+    logger,
+    ['debug', 'info', 'warn', 'error'],
+    'pino-shaped: debug, info, warn, error',
+  )
+  return guardLogger(logger)
 }

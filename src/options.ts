@@ -8,7 +8,7 @@ import type { AnyDatabase } from './drivers/driver.ts'
 import { type Duration, formatDuration, show } from './duration.ts'
 import type { EmitRules } from './emit.ts'
 import { OutboxOptionsError } from './errors.ts'
-import { guardLogger, type Logger, silentLogger } from './logger.ts'
+import { type Logger, resolveLogger } from './logger.ts'
 import type { Publisher } from './publishers/publisher.ts'
 import {
   EVERY_TOPIC,
@@ -31,6 +31,7 @@ import {
   requireMethods,
   requireName,
   requireOneOf,
+  withoutUndefined,
 } from './validate.ts'
 
 export interface OutboxOptions<
@@ -316,21 +317,6 @@ function checkTimes({ publishTimeoutMs }: ResolvedOptions, { name, publisher }: 
 
 function optional<T, R>(value: T | undefined, resolve: (value: T) => R): R | null {
   return value === undefined ? null : resolve(value)
-}
-
-function resolveLogger(logger: Logger | undefined): Logger {
-  if (logger === undefined) return silentLogger
-  requireMethods(
-    'logger',
-    logger,
-    ['debug', 'info', 'warn', 'error'],
-    'pino-shaped: debug, info, warn, error',
-  )
-  return guardLogger(logger)
-}
-
-function withoutUndefined<T extends object>(given: T): T {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T
 }
 
 function resolveAttemptsByType(byType: unknown): Readonly<Record<string, number>> {

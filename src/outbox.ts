@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { backgroundLoops } from './background.ts'
 import { Backlog } from './backlog.ts'
 import type { EventCatalog } from './catalog.ts'
-import { Cleaner } from './cleaner.ts'
+import { Cleaner, outboxKinds } from './cleaner.ts'
 import { DeadLetters } from './dead-letters.ts'
 import { databaseOf } from './drivers/database-of.ts'
 import type { AnyDatabase, Executor, TransactionOf } from './drivers/driver.ts'
@@ -100,7 +100,7 @@ export class Outbox<
     this.#units = units
     this.#pipelines = pipelines
     this.#settler = settler
-    this.#cleaner = new Cleaner(store, options)
+    this.#cleaner = new Cleaner(outboxKinds(store, options), options.logger)
     this.#health = new Health(store, pipelines, unrouted, lifecycle, options.deadLettersHold)
     this.deadLetters = new DeadLetters(store, options.logger, wakePollers)
     this.#renewLoop = newLoop('renew', renewIntervalMs(options.thresholdMs), async () => {
@@ -184,10 +184,8 @@ export class Outbox<
   }
 
   /** Deletes what is past its retention, now, without waiting for `cleanup`. Answers how many rows. */
-  async purge(): Promise<number> {
-    let total = 0
-    for await (const deleted of this.#cleaner.runRound()) total += deleted
-    return total
+  purge(): Promise<number> {
+    return this.#cleaner.purge()
   }
 
   /** What the table holds, and what this process did in the last minute. Cheap, however large the table. */

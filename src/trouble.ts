@@ -12,6 +12,14 @@ export interface TroubleTexts {
   readonly over: string
 }
 
+/** What a loop says of a run that fails. */
+export const BACKGROUND_STEP: TroubleTexts = {
+  level: 'error',
+  begins: 'a background step failed; it will be tried again',
+  goesOn: 'a background step still fails',
+  over: 'a background step works again',
+}
+
 export class Trouble {
   readonly #logger: Logger
   readonly #texts: TroubleTexts

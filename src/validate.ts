@@ -1,4 +1,4 @@
-// Checks for option objects, shared by the outbox and its publishers: each message names the option, the
+// Checks for option objects, shared by the outbox, its publishers and the inbox: each message names the option, the
 // value and what would be right.
 import leven from 'leven'
 import { formatDuration, show, toMilliseconds } from './duration.ts'
@@ -97,4 +97,9 @@ export function requireOneOf<T>(option: string, value: T, allowed: readonly T[])
   throw new OutboxOptionsError(
     `${option} must be one of ${allowed.map(show).join(', ')}, got ${show(value)}`,
   )
+}
+
+/** An option that is undefined is one that was not given. */
+export function withoutUndefined<T extends object>(given: T): T {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T
 }

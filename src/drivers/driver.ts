@@ -40,6 +40,8 @@ export interface Database<TTx> extends Executor {
     work: (open: OpenTransaction<TTx>) => Promise<T>,
     settings?: TransactionSettings,
   ): Promise<T>
+  /** One that a callback was handed, from here or from the client itself. Who began it ends it. */
+  join(tx: TTx): OpenTransaction<TTx>
 }
 
 /** Any Drizzle Postgres database: postgres-js, node-postgres, PGlite and their like. */

@@ -19,6 +19,7 @@ export function drizzleDatabase(db: DrizzleDatabase): Database<DrizzleTransactio
       const config = Object.keys(settings).length > 0 ? settings : undefined
       return (await db.transaction((tx) => work(openTransaction(tx)), config)) as T
     },
+    join: openTransaction,
   }
 }
 

@@ -29,6 +29,7 @@ export function nodePostgres(pool: Pool): Database<NodePostgresTransaction> {
   return {
     query: async (statement) => (await pool.query(configOf(statement))).rows,
     begin: (work, settings) => begin(pool, `begin ${settingsText(settings)}`, work),
+    join,
   }
 }
 
@@ -46,6 +47,24 @@ async function begin<T>(pool: Pool, text: string, work: (open: Open) => Promise<
     session.isOver = true
     client.off('error', session.isBroken)
     client.release(session.broken)
+  }
+}
+
+function join(tx: NodePostgresTransaction): Open {
+  const remedy = 'the transaction that withOutbox() or once() hands out, not a client of the pool'
+  requireMethods('tx', tx, ['query', 'savepoint'], remedy)
+  const send = tx.query as (...given: unknown[]) => unknown
+  return {
+    tx,
+    query: async (statement) => (await tx.query(configOf(statement))).rows,
+    savepoint: (work) => tx.savepoint((inner) => work(join(inner))),
+    guarded({ use, savepoint }) {
+      const query = (...given: unknown[]) => {
+        use()
+        return send(...given)
+      }
+      return { query: query as PoolClient['query'], savepoint: savepoint as never }
+    },
   }
 }
 

@@ -22,6 +22,7 @@ export function postgresJs<TTypes extends Types>(
   return {
     query: (statement) => read(build(sql, statement)),
     begin: (work, settings) => begin(sql, settingsText(settings), work),
+    join,
   }
 }
 
@@ -106,6 +107,16 @@ function openTransaction<TTypes extends Types>(
     savepoint: nest,
     query: (statement) => read(hold(build(tx, statement), life, () => {})),
     guarded: (watch) => guard(tx, life, watch),
+  }
+}
+
+// Whoever began it watches over its connection.
+function join<TTypes extends Types>(tx: TransactionSql<TTypes>): Open<TTypes> {
+  return {
+    tx,
+    query: (statement) => read(build(tx, statement)),
+    savepoint: async (work) => (await tx.savepoint((inner) => work(join(inner)))) as never,
+    guarded: (watch) => guard(tx, { end: null }, watch),
   }
 }
 

@@ -54,7 +54,7 @@ function storeError(step: string, cause: unknown): StoreError {
   if (code === UNDEFINED_TABLE || code === UNDEFINED_COLUMN) {
     return new StoreError(
       'TABLE_MISSING',
-      `${step}: ${message}; call outbox.migrate(), pass migrate: true, or check the options schema and table`,
+      `${step}: ${message}; call migrate(), pass migrate: true, or check the options schema and table`,
       safe,
     )
   }

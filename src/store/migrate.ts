@@ -1,23 +1,35 @@
-// Applies the generated migrations under drizzle/. All of it is one transaction behind an advisory
-// lock that ends with it, so ten instances may start at once and a crash half way leaves nothing.
+// Applies the generated migrations under drizzle/, those of the outbox or those of the inbox. All of it is one
+// transaction behind an advisory lock that ends with it, so ten instances may start at once and a crash half way
+// leaves nothing.
 import { readdir, readFile } from 'node:fs/promises'
 import type { Database, Executor } from '../drivers/driver.ts'
 import { run } from './database.ts'
 import { sql, type SQL } from './sql.ts'
 import { lockName, quoteName, type TableName } from './table-name.ts'
 
-const FOLDER = new URL('../../drizzle/', import.meta.url)
-const STEP = 'migrate the outbox table'
+/** Each kind of table has its own files, which name it as it is called by default. */
+const FOLDERS = {
+  outbox: new URL('../../drizzle/', import.meta.url),
+  inbox: new URL('../../drizzle/inbox/', import.meta.url),
+}
 
-export async function migrate(db: Database<unknown>, table: TableName): Promise<void> {
+export type TableKind = keyof typeof FOLDERS
+
+const STEP = 'migrate the table'
+
+export async function migrate(
+  db: Database<unknown>,
+  kind: TableKind,
+  table: TableName,
+): Promise<void> {
   const ledger = `${table.name}_migrations`
-  const names = (await readdir(FOLDER)).filter((name) => name.endsWith('.sql')).toSorted()
+  const names = (await readdir(FOLDERS[kind])).filter((name) => name.endsWith('.sql')).toSorted()
   // Without this look a service whose role may not create anything could not call migrate() at all.
   const before = await appliedNames(db, table.schema, ledger)
   if (names.every((name) => before.has(name))) return
 
   await db.begin(async (tx) => {
-    await run(tx, STEP, sql`select pg_advisory_xact_lock(hashtextextended(${lockName(table)}, 0))`)
+    await lock(tx, lockName(table))
     await createSchema(tx, table.schema)
     // The files name the table without its schema; with this they mean the right one.
     await run(tx, STEP, sql.raw(`set local search_path to ${quoteName(table.schema)}`))
@@ -30,7 +42,8 @@ export async function migrate(db: Database<unknown>, table: TableName): Promise<
     )
     const applied = await appliedNames(tx, table.schema, ledger)
     for (const name of names.filter((candidate) => !applied.has(candidate))) {
-      for (const statement of await readStatements(name, table.name)) await run(tx, STEP, statement)
+      for (const statement of await readStatements(kind, name, table.name))
+        await run(tx, STEP, statement)
       await run(
         tx,
         STEP,
@@ -52,17 +65,28 @@ async function appliedNames(db: Executor, schema: string, ledger: string): Promi
   return new Set(rows.map((row) => row.name))
 }
 
-// "if not exists" alone asks for the right to create schemas even where the schema is there.
+// "if not exists" alone asks for the right to create schemas even where the schema is there, and fails when another
+// table, under a lock of its own, brings the same schema at the same time.
 async function createSchema(tx: Executor, schema: string): Promise<void> {
-  const found = await run(tx, STEP, sql`select 1 from pg_namespace where nspname = ${schema}::text`)
-  if (found.length === 0) await run(tx, STEP, sql.raw(`create schema ${quoteName(schema)}`))
+  const exists = async () => {
+    return await run(tx, STEP, sql`select 1 from pg_namespace where nspname = ${schema}::text`)
+  }
+  if ((await exists()).length > 0) return
+  await lock(tx, `aftercommit:${quoteName(schema)}`)
+  if ((await exists()).length > 0) return
+  await run(tx, STEP, sql.raw(`create schema ${quoteName(schema)}`))
 }
 
-// The files are written for a table called "outbox"; its constraints and indexes start with that name.
-async function readStatements(file: string, table: string): Promise<SQL[]> {
-  const text = await readFile(new URL(file, FOLDER), 'utf8')
+async function lock(tx: Executor, name: string): Promise<void> {
+  await run(tx, STEP, sql`select pg_advisory_xact_lock(hashtextextended(${name}::text, 0))`)
+}
+
+// The files are written for a table called "outbox" or "inbox"; its constraints and indexes start with that name.
+async function readStatements(kind: TableKind, file: string, table: string): Promise<SQL[]> {
+  const text = await readFile(new URL(file, FOLDERS[kind]), 'utf8')
+  const names = new RegExp(`"${kind}(_\\w+)?"`, 'g')
   return text
-    .replaceAll(/"outbox(_\w+)?"/g, (_, suffix = '') => quoteName(`${table}${suffix}`))
+    .replaceAll(names, (_, suffix = '') => quoteName(`${table}${suffix}`))
     .split('--> statement-breakpoint')
     .map((statement) => sql.raw(statement))
 }

@@ -201,7 +201,7 @@ export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<E
     settleFailed,
     ...upkeepStatements(db, rules),
     verify,
-    migrate: () => migrate(db, rules.table),
+    migrate: () => migrate(db, 'outbox', rules.table),
   }
 }
 

@@ -1,5 +1,6 @@
 // The outbox table as Drizzle sees it, for the generated migrations and for users who keep the table
-// in their own drizzle-kit schema: `export const outbox = outboxTable()`.
+// in their own drizzle-kit schema: `export const outbox = outboxTable()`. The inbox table stands in a file of its
+// own, as its migrations do; only the function comes through here, or drizzle-kit would put the table into these.
 import { sql } from 'drizzle-orm'
 import {
   bigint,
@@ -13,6 +14,8 @@ import {
   timestamp,
   uuid,
 } from 'drizzle-orm/pg-core'
+
+export { inboxTable } from '../inbox/table.ts'
 
 export type EventStatus = 'pending' | 'published' | 'dead_letter'
 

@@ -100,7 +100,7 @@ export interface PurgeRequest {
   readonly after: string | null
 }
 
-interface Purged {
+export interface Purged {
   readonly deleted: number
   /** The last row of this batch; null when the round is over, or is another instance's. */
   readonly last: string | null

@@ -102,7 +102,7 @@ it('needs no rights to create anything once the table is up to date', async () =
 it('refuses to start without its table, and names the remedy', async () => {
   const outbox = fixture.outbox({ publisher, table: 'nowhere' })
   await expect(outbox.start()).rejects.toMatchObject({ code: 'TABLE_MISSING' })
-  await expect(outbox.start()).rejects.toThrow(/outbox\.migrate\(\)/)
+  await expect(outbox.start()).rejects.toThrow(/call migrate\(\)/)
 })
 
 it('looks up rows to send in partial indexes that leave history out', async () => {

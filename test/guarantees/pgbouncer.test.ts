@@ -3,6 +3,7 @@
 import postgres from 'postgres'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
 import { groupBy } from '../../src/group-by.ts'
+import { createInbox } from '../../src/inbox/inbox.ts'
 import { type AnyDatabase, createOutbox, type Outbox, type OutboxOptions } from '../../src/index.ts'
 import {
   type HandledEvent,
@@ -202,10 +203,44 @@ skipped.each(SERVED_DRIVERS)('behind PgBouncer, on $name', (driver) => {
     expect(await countByStatus()).toEqual({})
   })
 
+  it('handles each event once, and in order, in whichever session', async () => {
+    const options = { consumer: 'billing', order: 'aggregate', cleanup: false } as const
+    const inboxes = instances.map(({ db }) => createInbox({ db, retention: '1s', ...options }))
+    await Promise.all(inboxes.map((inbox) => inbox.migrate()))
+    await direct`create table effects (n int generated always as identity, aggregate text, seq int)`
+    const seqs = Array.from({ length: 20 }, (__, n) => n + 1)
+    const outcomes: string[] = []
+    const deliverAll = async (inbox: (typeof inboxes)[number]) => {
+      for (const seq of seqs) {
+        for (const aggregateId of ['a', 'b', 'c']) {
+          const message = { id: `${aggregateId}${seq}`, aggregateType: 'order', aggregateId, seq }
+          const effect = `insert into effects (aggregate, seq) values ('${aggregateId}', ${seq})`
+          const { outcome } = await inbox.once(message, (tx) => driver.query(tx, effect))
+          outcomes.push(outcome)
+        }
+      }
+    }
+    await Promise.all([...inboxes, ...inboxes].map(deliverAll))
+    expect(outcomes.filter((outcome) => outcome === 'handled')).toHaveLength(seqs.length * 3)
+    expect(outcomes).not.toContain('late')
+    for (const aggregate of ['a', 'b', 'c']) {
+      const rows = await direct`select seq from effects where aggregate = ${aggregate} order by n`
+      expect(rows.map((row) => row['seq'] as number)).toEqual(seqs)
+    }
+    await direct`update inbox set handled_at = handled_at - interval '1 hour'`
+    expect(await inboxes[0]!.purge()).toBe(seqs.length * 3)
+  })
+
   it('leaves nothing behind in the sessions that it shares', async () => {
     const [outbox] = createEach({ OrderCompleted: () => {} }, { lockKeys: true })
     await outbox!.start()
-    await outbox!.withOutbox(async (__, emit) => emit(newEvent()))
+    const inbox = createInbox({ db: instances[0]!.db, consumer: 'billing', order: 'aggregate' })
+    const message = { id: 'last', aggregateType: 'order', aggregateId: '1', seq: 1 }
+    await outbox!.withOutbox(async (tx, emit) => {
+      await inbox.onceIn(tx, message, () => {})
+      emit(newEvent())
+    })
+    await inbox.once(message, () => {})
     await outbox!.stop()
     const sessions = await holdSessions(url, SESSIONS)
     await Promise.all(sessions.map((session) => session.release()))

@@ -99,7 +99,7 @@ describeEach(ALL_DRIVERS, (fixture) => {
     )
     expect(error).toMatchObject({
       code: 'TABLE_MISSING',
-      message: expect.stringMatching(/outbox\.migrate\(\)/),
+      message: expect.stringMatching(/call migrate\(\)/),
     })
     expect(`${error.message} ${error.stack}`).not.toContain('hunter2')
     expect(await fixture.sql`select id from payments`).toEqual([])

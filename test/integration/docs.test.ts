@@ -24,6 +24,7 @@ it('has every option in the reference, and no other', async () => {
     ['src/envelope/cloud-events.ts', 'CloudEventsOptions'],
     ['src/publishers/router.ts', 'RouterPublisherOptions'],
     ['src/publishers/handlers.ts', 'HandlersPublisherOptions'],
+    ['src/inbox/options.ts', 'InboxOptions'],
   ]
   const fields = await Promise.all(interfaces.map(([file, name]) => fieldsOf(file, name)))
   const documented = rowsOf(await read('docs/reference/options.md'))
@@ -66,6 +67,7 @@ const SNIPPET_CONFIG = {
       'aftercommit/schema': ['../../src/store/schema.ts'],
       'aftercommit/postgres-js': ['../../src/drivers/postgres-js.ts'],
       'aftercommit/node-postgres': ['../../src/drivers/node-postgres.ts'],
+      'aftercommit/inbox': ['../../src/inbox/inbox.ts'],
       'aftercommit/*': ['../../src/publishers/*.ts'],
     },
   },

@@ -6,6 +6,7 @@ import postgres from 'postgres'
 import { describe, expect, it } from 'vitest'
 import { nodePostgres } from '../../src/drivers/node-postgres.ts'
 import { postgresJs } from '../../src/drivers/postgres-js.ts'
+import { createInbox } from '../../src/inbox/inbox.ts'
 import { type AnyDatabase, createOutbox } from '../../src/index.ts'
 import { type HandledEvent, handlersPublisher } from '../../src/publishers/handlers.ts'
 import { ALL_DRIVERS } from '../support/drivers.ts'
@@ -77,8 +78,70 @@ const ALL_OF_IT = {
 }
 
 describeEach(ALL_DRIVERS, (fixture) => {
+  const { query, nest } = fixture.driver
+
   it('saves, publishes, claims, renews, settles and counts', async () => {
     expect(await sendBothWays(fixture.db)).toEqual(ALL_OF_IT)
+  })
+
+  it('handles an event once, in order, in transactions of its own and in open ones', async () => {
+    const { db } = fixture
+    const options = { db, consumer: 'billing', retention: '1s', cleanup: false } as const
+    const inbox = createInbox({ ...options, order: 'aggregate', migrate: true })
+    await inbox.start()
+    await fixture.sql`create table effects (what text)`
+    const write = (tx: unknown, what: string) =>
+      query(tx, `insert into effects values ('${what}') returning what`)
+    const message = { id: 'é"\\😀', aggregateType: 'order', aggregateId: '1', seq: 2 }
+    const failure = new Error('not yet')
+    const failing = inbox.once(message, async (tx) => {
+      await write(tx, 'undone')
+      throw failure
+    })
+    await expect(failing).rejects.toBe(failure)
+
+    let late: unknown
+    const handled = inbox.once(message, async (tx) => {
+      late = tx
+      const undone = nest(tx, async (inner) => {
+        await write(inner, 'undone')
+        throw failure
+      })
+      await expect(undone).rejects.toBe(failure)
+      await nest(tx, (inner) => write(inner, 'nested'))
+      return await write(tx, 'first')
+    })
+    expect(await handled).toEqual({ outcome: 'handled', result: [{ what: 'first' }] })
+    const over = { code: 'UNIT_OF_WORK_OVER' }
+    await expect((async () => write(late, 'forgotten'))()).rejects.toMatchObject(over)
+
+    const outbox = fixture.handling({})
+    await outbox.withOutbox(async (tx) => {
+      const again = await inbox.onceIn(tx, message, () => expect.fail('called again'))
+      expect(again).toEqual({ outcome: 'duplicate' })
+      const earlier = { ...message, id: 'earlier', seq: 1 }
+      expect(await inbox.onceIn(tx, earlier, () => {})).toEqual({ outcome: 'late' })
+      const next = { ...message, id: 'next', seq: 3 }
+      const refused = inbox.onceIn(tx, next, async (inner) => {
+        await write(inner, 'undone')
+        outbox.emit(newEvent({ type: 'Undone' }))
+        throw failure
+      })
+      await expect(refused).rejects.toBe(failure)
+      const outcome = await inbox.onceIn(tx, next, async (inner) => {
+        late = inner
+        outbox.emit(newEvent({ type: 'Kept' }))
+        return await write(inner, 'second')
+      })
+      expect(outcome).toEqual({ outcome: 'handled', result: [{ what: 'second' }] })
+      await expect((async () => write(late, 'forgotten'))()).rejects.toMatchObject(over)
+    })
+    expect((await fixture.rows()).map((row) => row.event_type)).toEqual(['Kept'])
+    const effects = await fixture.sql`select what from effects`
+    expect(effects.map(({ what }) => what as string)).toEqual(['nested', 'first', 'second'])
+    await fixture.sql`update inbox set handled_at = handled_at - interval '1 hour'`
+    expect(await inbox.purge()).toBe(2)
+    await inbox.stop()
   })
 })
 
@@ -187,5 +250,6 @@ describe('says what to give it instead', () => {
     const create = () => createOutbox({ db: db() as never, publisher })
     expect(create).toThrow(message)
     expect(create).toThrow(expect.objectContaining({ code: 'OPTIONS_INVALID' }))
+    expect(() => createInbox({ db: db() as never, consumer: 'any' })).toThrow(message)
   })
 })

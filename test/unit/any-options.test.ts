@@ -1,6 +1,7 @@
 // Any value for any option either works or is refused with a code and the option's name; never a TypeError.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { resolveInboxOptions } from '../../src/inbox/options.ts'
 import { defineEvents, OutboxOptionsError, routerPublisher } from '../../src/index.ts'
 import { DEFAULTS, resolveOptions } from '../../src/options.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
@@ -34,6 +35,27 @@ it.each([...options, 'deadLetterRetention', 'db', 'publisher'])(
     const verdict = (value: unknown) => {
       try {
         return typeof resolveOptions({ db, publisher, [option]: value })
+      } catch (error) {
+        return error instanceof OutboxOptionsError ? 'refused' : error
+      }
+    }
+    fc.assert(
+      fc.property(odd, (value) => {
+        expect(['object', 'refused']).toContain(verdict(value))
+      }),
+      { seed: 1, numRuns: 300 },
+    )
+  },
+)
+
+const inboxOptions = ['order', 'retention', 'cleanup', 'schema', 'table', 'migrate', 'events']
+
+it.each([...inboxOptions, 'consumer', 'db', 'logger'])(
+  'takes or refuses any %s of an inbox',
+  (option) => {
+    const verdict = (value: unknown) => {
+      try {
+        return typeof resolveInboxOptions({ db, consumer: 'billing', [option]: value })
       } catch (error) {
         return error instanceof OutboxOptionsError ? 'refused' : error
       }
@@ -89,13 +111,8 @@ it('takes or refuses any part of a router, and any part of a table of topics', (
 it('takes or refuses any object of options', () => {
   fc.assert(
     fc.property(odd, (value) => {
-      const takers = [
-        resolveOptions,
-        handlersPublisher,
-        kafkaPublisher,
-        routerPublisher,
-        defineEvents,
-      ]
+      const makers = [resolveOptions, resolveInboxOptions, defineEvents]
+      const takers = [...makers, handlersPublisher, kafkaPublisher, routerPublisher]
       for (const take of takers as ((value: unknown) => unknown)[]) {
         expect(() => take(value)).toThrow(OutboxOptionsError)
       }

@@ -1,0 +1,114 @@
+// What a consumer is handed, as it comes from its client: a kafkajs message or the payload around it, an amqplib
+// message, or a plain object. Here they become one shape; which event it is, event.ts reads from that.
+import { UnreadableMessageError } from '../errors.ts'
+
+type HeaderValue = Uint8Array | string | readonly (Uint8Array | string)[] | undefined
+
+/** A kafkajs message, or one of a client that speaks its language. */
+export interface KafkaMessageLike {
+  readonly value: Uint8Array | string | null
+  readonly headers?: Readonly<Record<string, HeaderValue>> | undefined
+}
+
+/** What kafkajs hands to eachMessage. */
+export interface KafkaPayloadLike {
+  readonly topic: string
+  readonly message: KafkaMessageLike
+}
+
+/** An amqplib message. */
+export interface AmqpMessageLike {
+  readonly content: Uint8Array
+  readonly properties: {
+    readonly headers?: Readonly<Record<string, unknown>> | undefined
+    readonly contentType?: unknown
+    readonly messageId?: unknown
+    readonly type?: unknown
+  }
+}
+
+/** Anything that has an id: a webhook, an event that a handler got, a message of another broker. */
+export interface PlainMessage {
+  /** At most 255 bytes. */
+  readonly id: string
+  readonly type?: string
+  readonly aggregateType?: string
+  readonly aggregateId?: string | number | bigint
+  readonly seq?: string | number | bigint
+  readonly occurredAt?: Date | string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly payload?: unknown
+}
+
+export type InboxMessage = KafkaMessageLike | KafkaPayloadLike | AmqpMessageLike | PlainMessage
+
+/** A message of a broker, whichever it was. */
+export interface OpenedMessage {
+  /** By name in lower case: brokers and bridges do not agree on case, and a header may come more than once. */
+  readonly headers: ReadonlyMap<string, readonly unknown[]>
+  readonly body: unknown
+  readonly contentType: unknown
+  /** AMQP only. */
+  readonly messageId?: unknown
+  readonly type?: unknown
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Neither brokers' messages have an `id`: whoever gives one means it. */
+export function isPlain(message: unknown): message is PlainMessage {
+  return isObject(message) && 'id' in message
+}
+
+export function openMessage(message: unknown): OpenedMessage {
+  if (isObject(message)) {
+    if (isObject(message['properties']) && 'content' in message) {
+      return openAmqp(message['content'], message['properties'])
+    }
+    const kafka = 'value' in message ? message : message['message']
+    if (isObject(kafka) && 'value' in kafka) return openKafka(kafka)
+  }
+  throw new UnreadableMessageError(
+    'once() takes a kafkajs message or the payload of eachMessage, an amqplib message, or an object with an id; this is none of them',
+  )
+}
+
+function openKafka({ value, headers }: Fields): OpenedMessage {
+  const byName = groupHeaders(headers)
+  return { headers: byName, body: value, contentType: byName.get('content-type')?.[0] }
+}
+
+function openAmqp(content: unknown, properties: Fields): OpenedMessage {
+  const { headers, contentType, messageId, type } = properties
+  return { headers: groupHeaders(headers), body: content, contentType, messageId, type }
+}
+
+function groupHeaders(headers: unknown): Map<string, unknown[]> {
+  const byName = new Map<string, unknown[]>()
+  if (!isObject(headers)) return byName
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || value === null) continue
+    const key = name.toLowerCase()
+    byName.set(key, [...(byName.get(key) ?? []), ...(Array.isArray(value) ? value : [value])])
+  }
+  return byName
+}
+
+export function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null
+}
+
+// Bytes that are no UTF-8 would come out as replacement characters, and two ids as one: they are no text.
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Text, or undefined if it is none. Whole numbers count, as AMQP has them. */
+export function textOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  if (typeof value === 'bigint' || Number.isSafeInteger(value)) return String(value)
+  if (!(value instanceof Uint8Array)) return undefined
+  try {
+    return utf8.decode(value)
+  } catch {
+    return undefined
+  }
+}
