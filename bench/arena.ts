@@ -1,0 +1,265 @@
+// Where contenders meet: one Postgres and one Kafka for all, a fresh database and a fresh topic for each turn, and
+// a look at the topic afterwards. A figure counts only if everything that was committed has arrived.
+import { setTimeout as delay } from 'node:timers/promises'
+import postgres from 'postgres'
+import { type KafkaServer, startKafka } from '../test/support/kafka-server.ts'
+import { type PostgresServer, startPostgres } from '../test/support/postgres-server.ts'
+import { closeLater } from '../test/support/run-to-verdict.ts'
+import { chosenKafka } from '../test/support/server-versions.ts'
+import { createTopic, readTopic } from '../test/support/topic-reader.ts'
+import type { ContenderName } from './contender.ts'
+import type { Assignment, Job, JobResult, LoadResult, OverheadResult, PollsResult } from './job.ts'
+import type { HistoryFigures } from './results.ts'
+import { ContenderProcess } from './run-process.ts'
+import { median } from './spread.ts'
+
+const PARTITIONS = 6
+const POSTGRES_SETTINGS = {
+  wal_level: 'logical',
+  shared_preload_libraries: 'pg_stat_statements',
+  'pg_stat_statements.track_utility': 'on',
+  shared_buffers: '1GB',
+  max_wal_size: '8GB',
+}
+
+export interface Variant {
+  readonly contender: ContenderName
+  readonly tuned: boolean
+}
+
+/** What the server did for a turn, by its own account. */
+export interface ServerCost {
+  readonly statements: number
+  readonly walBytes: number
+}
+
+export interface Arrivals {
+  readonly delivered: number
+  readonly lost: number
+  readonly duplicates: number
+}
+
+export interface DrainResult {
+  readonly rows: number
+  readonly seconds: number
+  readonly rowsPerSecond: number
+}
+
+export class Arena {
+  readonly #postgres: PostgresServer
+  readonly #kafka: KafkaServer
+  readonly #admin: postgres.Sql
+  #turns = 0
+
+  private constructor(server: PostgresServer, kafka: KafkaServer) {
+    this.#postgres = server
+    this.#kafka = kafka
+    this.#admin = postgres(server.url, { max: 1, onnotice: () => {} })
+    closeLater(() => this.#admin.end())
+  }
+
+  static async open(): Promise<Arena> {
+    const server = await startPostgres({ settings: POSTGRES_SETTINGS })
+    closeLater(() => server.stop())
+    const kafka = await startKafka()
+    closeLater(() => kafka.stop())
+    const arena = new Arena(server, kafka)
+    await arena.#admin`create extension pg_stat_statements`
+    return arena
+  }
+
+  async versions(): Promise<Record<string, string>> {
+    const [row] = await this.#admin<[{ version: string }]>`
+      select current_setting('server_version') as version`
+    return { postgres: row.version, kafka: chosenKafka() }
+  }
+
+  async load(variant: Variant, job: Extract<Job, { kind: 'load' }>) {
+    return await this.#inDatabase(async (place) => {
+      const process = new ContenderProcess({ ...variant, ...place, job })
+      const cost = await this.#costOf(process, place)
+      const result = await process.result<LoadResult>()
+      const sends = variant.contender !== 'postgres-only'
+      const arrivals = sends ? await this.#countArrivals(place.topic) : null
+      return { ...result, cost, arrivals }
+    })
+  }
+
+  async overhead(units: number): Promise<OverheadResult> {
+    return await this.#inDatabase(async (place) => {
+      const job = { kind: 'overhead', units } as const
+      return await runThrough<OverheadResult>({ ...OURS, ...place, job })
+    })
+  }
+
+  /** Statements per second while there is nothing to do. */
+  async idle(seconds: number): Promise<number> {
+    return await this.#inDatabase(async (place) => {
+      const process = new ContenderProcess({ ...OURS, ...place, job: { kind: 'idle', seconds } })
+      const { statements } = await this.#costOf(process, place)
+      return statements / seconds
+    })
+  }
+
+  /** Rows that were left behind, sent by so many instances at once, for no longer than `limitSeconds`. */
+  async drain(
+    variant: Variant,
+    request: { rows: number; payloadBytes: number; limitSeconds: number; instances?: number },
+  ): Promise<DrainResult> {
+    return await this.#inDatabase((place) => this.#drainIn(place, variant, request))
+  }
+
+  /** The same, and an idle poll, in a table with so many published rows. */
+  async history(published: number, rows: number, rounds: number): Promise<HistoryFigures> {
+    return await this.#inDatabase(async (place) => {
+      const payloadBytes = 100
+      await runThrough({ ...OURS, ...place, job: { kind: 'leave-behind', rows: 0, payloadBytes } })
+      await fillHistory(place.databaseUrl, published)
+      const polls: number[] = []
+      const drains: number[] = []
+      for (let round = 0; round < rounds; round += 1) {
+        const job = { kind: 'polls', rounds: 200 } as const
+        const { pollMs } = await runThrough<PollsResult>({ ...OURS, ...place, job })
+        const request = { rows, payloadBytes, limitSeconds: 120 }
+        const { rowsPerSecond } = await this.#drainIn(place, OURS, request)
+        polls.push(pollMs)
+        drains.push(rowsPerSecond)
+      }
+      return { published, pollMs: median(polls), rowsPerSecond: median(drains) }
+    })
+  }
+
+  async #drainIn(
+    place: Place,
+    variant: Variant,
+    {
+      rows,
+      payloadBytes,
+      limitSeconds,
+      instances = 1,
+    }: { rows: number; payloadBytes: number; limitSeconds: number; instances?: number },
+  ): Promise<DrainResult> {
+    const inMemory = variant.contender === 'kafkajs-only'
+    const assignment = { ...variant, ...place }
+    if (!inMemory) {
+      await runThrough({ ...assignment, job: { kind: 'leave-behind', rows, payloadBytes } })
+      await settle(place)
+    }
+    const job: Job = { kind: 'drain', ...(inMemory && { fromMemory: { rows, payloadBytes } }) }
+    const processes = Array.from(
+      { length: instances },
+      () => new ContenderProcess({ ...assignment, job }),
+    )
+    await Promise.all(processes.map((process) => process.ready))
+    const begunAt = performance.now()
+    for (const process of processes) process.say('go')
+    const acked = () => processes.reduce((sum, process) => sum + process.acked, 0)
+    const elapsed = () => (performance.now() - begunAt) / 1_000
+    while (acked() < rows && elapsed() < limitSeconds) await delay(10)
+    const seconds = elapsed()
+    const sent = Math.min(acked(), rows)
+    for (const process of processes) process.say('finish')
+    await Promise.all(processes.map((process) => process.result()))
+    return { rows: sent, seconds, rowsPerSecond: sent / seconds }
+  }
+
+  /** What a job costs the server, once it is warm and until its process has ended. */
+  async #costOf(process: ContenderProcess, place: Place): Promise<ServerCost> {
+    await process.ready
+    const before = await this.#cost(place)
+    process.say('go')
+    await process.result()
+    const after = await this.#cost(place)
+    return {
+      statements: after.statements - before.statements,
+      walBytes: after.walBytes - before.walBytes,
+    }
+  }
+
+  async #cost({ databaseUrl }: Place): Promise<ServerCost> {
+    const [cost] = await this.#admin<[ServerCost]>`
+      select coalesce(sum(calls), 0)::float8 as statements,
+        pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 as "walBytes"
+      from pg_stat_statements where toplevel
+        and dbid = (select oid from pg_database where datname = ${new URL(databaseUrl).pathname.slice(1)})`
+    return cost
+  }
+
+  async #countArrivals(topic: string): Promise<Arrivals> {
+    const reader = await readTopic(this.#kafka.directBrokers, topic)
+    try {
+      const messages = await reader.readToEnd()
+      const ids = new Set(messages.map(({ headers }) => Number(headers['bench-id'])))
+      const expected = Math.max(...ids) + 1
+      return {
+        delivered: ids.size,
+        lost: expected - ids.size,
+        duplicates: messages.length - ids.size,
+      }
+    } finally {
+      await reader.stop()
+    }
+  }
+
+  // A slot keeps its database from being dropped, and its reader may be gone for a moment before the server knows.
+  async #dropSlots(database: string): Promise<void> {
+    for (;;) {
+      await this.#admin`select pg_terminate_backend(active_pid) from pg_replication_slots
+        where database = ${database} and active`
+      const left = await this.#admin`
+        select slot_name, case when not active then pg_drop_replication_slot(slot_name) end
+        from pg_replication_slots where database = ${database}`
+      if (left.length === 0) return
+      await delay(100)
+    }
+  }
+
+  async #inDatabase<T>(work: (place: Place) => Promise<T>): Promise<T> {
+    const name = `bench_${(this.#turns += 1)}`
+    await this.#admin.unsafe(`create database ${name}`)
+    await createTopic(this.#kafka.directBrokers, name, PARTITIONS)
+    const url = new URL(this.#postgres.url)
+    url.pathname = `/${name}`
+    try {
+      return await work({ databaseUrl: url.href, brokers: this.#kafka.brokers, topic: name })
+    } finally {
+      await this.#dropSlots(name)
+      await this.#admin.unsafe(`drop database if exists ${name} with (force)`)
+    }
+  }
+}
+
+type Place = Pick<Assignment, 'databaseUrl' | 'brokers' | 'topic'>
+
+export const OURS: Variant = { contender: 'aftercommit', tuned: false }
+
+async function runThrough<T extends JobResult>(assignment: Assignment): Promise<T> {
+  const process = new ContenderProcess(assignment)
+  await process.ready
+  process.say('go')
+  return await process.result<T>()
+}
+
+/** So that no turn pays for the writes of what came before it. */
+async function settle({ databaseUrl }: Place): Promise<void> {
+  const client = postgres(databaseUrl, { max: 1, onnotice: () => {} })
+  await client`vacuum analyze`
+  await client`checkpoint`
+  await client.end()
+}
+
+/** Published rows as a week leaves them, in chunks, so that none of them is one long transaction. */
+async function fillHistory(databaseUrl: string, rows: number): Promise<void> {
+  const client = postgres(databaseUrl, { max: 1, onnotice: () => {} })
+  const chunk = 250_000
+  for (let from = 0; from < rows; from += chunk) {
+    await client`insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload,
+        headers, status, max_attempts, available_at, occurred_at, published_at)
+      select gen_random_uuid(), 'order', 'order-' || n, 'OrderPlaced', 'history', '{"id":"1"}', '{}',
+        'published', 10, now(), now(), now()
+      from generate_series(${from + 1}::int, ${Math.min(from + chunk, rows)}::int) n`
+  }
+  await client`vacuum analyze outbox`
+  await client`checkpoint`
+  await client.end()
+}

@@ -1,0 +1,37 @@
+// What `npm run bench` takes.
+import { parseArgs } from 'node:util'
+
+export const USAGE = `npm run bench -- [--quick] [--only throughput,drain,...]
+
+  --quick  one short round of the most important workloads, in about three minutes; writes no page
+  --only   some of: throughput, latency, overhead, drain, history, hotkey, fanout, payload, idle`
+
+export const WORKLOADS = [
+  'throughput',
+  'latency',
+  'overhead',
+  'drain',
+  'history',
+  'hotkey',
+  'fanout',
+  'payload',
+  'idle',
+] as const
+
+export type WorkloadName = (typeof WORKLOADS)[number]
+
+export interface BenchArguments {
+  readonly quick: boolean
+  readonly only: readonly WorkloadName[]
+}
+
+export function parseBenchArguments(args: readonly string[]): BenchArguments {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { quick: { type: 'boolean' }, only: { type: 'string' } },
+  })
+  const only = values.only?.split(',') ?? WORKLOADS
+  const unknown = only.find((name) => !WORKLOADS.some((known) => known === name))
+  if (unknown !== undefined) throw new Error(`there is no workload '${unknown}'`)
+  return { quick: values.quick ?? false, only: only as WorkloadName[] }
+}

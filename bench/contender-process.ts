@@ -1,0 +1,132 @@
+// The process of one contender: gets ready, waits for the word, does its job, tells the result, ends.
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Acks, measuredKafka } from './acks.ts'
+import { type Contender, makeContender, type Stage } from './contender.ts'
+import type {
+  Assignment,
+  FromProcess,
+  Job,
+  JobResult,
+  LoadResult,
+  ToProcess,
+  Usage,
+} from './job.ts'
+import { eventMaker, runLoad } from './load.ts'
+import { runOverhead } from './overhead.ts'
+import { runPolls } from './polls.ts'
+
+const POOL_SIZE = 20
+const CHUNK = 1_000
+/** Rounds of units: a slow contender is known after the first, a fast one has been compiled after the last. */
+const WARM_UP_UNITS = [10, 200, 1_500]
+const WARM_UP_SECONDS = 1
+const MIN_UNITS = 10
+const PROGRESS_MS = 20
+
+const assignment = JSON.parse(process.argv[2]!) as Assignment
+const acks = new Acks()
+const stage: Stage = {
+  databaseUrl: assignment.databaseUrl,
+  topic: assignment.topic,
+  tuned: assignment.tuned,
+  poolSize: POOL_SIZE,
+  fresh: assignment.job.kind !== 'drain',
+  kafka: measuredKafka(assignment.brokers, acks),
+}
+
+const result = await doJob(assignment.job)
+// Some contenders leave a timer or a socket behind.
+process.send!({ kind: 'done', result } satisfies FromProcess, () => process.exit())
+
+async function doJob(job: Job): Promise<JobResult> {
+  if (job.kind === 'overhead') return await runOverhead(stage, job.units, ready)
+  if (job.kind === 'polls') return await runPolls(stage, job.rounds, ready)
+  const contender = await makeContender(assignment.contender, stage)
+  try {
+    switch (job.kind) {
+      case 'load':
+        return await load(contender, job)
+      case 'leave-behind':
+        await ready()
+        await leaveBehind(contender, job.rows, job.payloadBytes)
+        return measureUsage()()
+      case 'drain':
+        return await drain(contender, job)
+      case 'idle':
+        await contender.start()
+        await ready()
+        await delay(job.seconds * 1_000)
+        return measureUsage()()
+    }
+  } finally {
+    await contender.stop()
+  }
+}
+
+async function load(
+  contender: Contender,
+  { seconds, ...job }: Extract<Job, { kind: 'load' }>,
+): Promise<LoadResult> {
+  const sends = assignment.contender !== 'postgres-only'
+  const { perSecond: _, ...unpaced } = job
+  let firstId = 0
+  let rate = 0
+  await contender.start()
+  for (const units of WARM_UP_UNITS) {
+    const warm = await runLoad(contender, acks, { ...unpaced, units, firstId }, sends)
+    rate = units / warm.seconds
+    firstId += warm.committed
+    if (warm.seconds > WARM_UP_SECONDS) break
+  }
+  await ready()
+  const usage = measureUsage()
+  const units = Math.max(MIN_UNITS, Math.round((job.perSecond ?? rate) * seconds))
+  const measured = await runLoad(contender, acks, { ...job, units, firstId }, sends)
+  return { ...measured, ...usage() }
+}
+
+async function leaveBehind(contender: Contender, rows: number, payloadBytes: number) {
+  const makeEvents = eventMaker({ eventsPerUnit: 1, payloadBytes }, 0)
+  for (let from = 0; from < rows; from += CHUNK) {
+    const length = Math.min(CHUNK, rows - from)
+    await contender.leaveBehind!(Array.from({ length }, (_, n) => makeEvents(from + n)[0]!))
+  }
+}
+
+async function drain(contender: Contender, job: Extract<Job, { kind: 'drain' }>) {
+  if (job.fromMemory) await leaveBehind(contender, job.fromMemory.rows, job.fromMemory.payloadBytes)
+  const finish = told('finish')
+  await ready()
+  const usage = measureUsage()
+  const timer = setInterval(() => tell({ kind: 'progress', acked: acks.count }), PROGRESS_MS)
+  await contender.start()
+  await finish
+  clearInterval(timer)
+  return usage()
+}
+
+async function ready(): Promise<void> {
+  const go = told('go')
+  tell({ kind: 'ready' })
+  await go
+}
+
+async function told(word: ToProcess): Promise<void> {
+  for (;;) {
+    const [said] = (await once(process, 'message')) as [ToProcess]
+    if (said === word) return
+  }
+}
+
+function tell(message: FromProcess): void {
+  process.send!(message)
+}
+
+function measureUsage(): () => Usage {
+  const before = process.cpuUsage()
+  return () => {
+    const { user, system } = process.cpuUsage(before)
+    return { cpuSeconds: (user + system) / 1e6, peakRssMb: process.resourceUsage().maxRSS / 1_024 }
+  }
+}

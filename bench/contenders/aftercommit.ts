@@ -1,0 +1,43 @@
+// The library itself, by its defaults. Tuned: larger claims, and rows that are deleted when they are published.
+import { createOutbox } from '../../src/index.ts'
+import { kafkaPublisher } from '../../src/publishers/kafka.ts'
+import { openShop } from '../business.ts'
+import type { BenchEvent, MakeContender } from '../contender.ts'
+
+const TUNED = { batchSize: 1_000, retention: 0 }
+
+export const make: MakeContender = async (stage) => {
+  const { kafka, topic, tuned } = stage
+  const shop = await openShop(stage)
+  const publisher = kafkaPublisher({ kafka })
+  const outbox = createOutbox({ db: shop.db, publisher, topic, ...(tuned && TUNED) })
+  await outbox.migrate()
+
+  return {
+    start: () => outbox.start(),
+    async unit(events, committed) {
+      await outbox.withOutbox(async (tx, emit) => {
+        await shop.placeOrder(tx, events)
+        emit(events.map(toEvent))
+      })
+      committed()
+    },
+    async leaveBehind(events) {
+      await outbox.withOutbox((_, emit) => emit(events.map(toEvent)))
+    },
+    async stop() {
+      await outbox.stop()
+      await shop.close()
+    },
+  }
+}
+
+function toEvent({ id, key, payload }: BenchEvent) {
+  return {
+    type: 'OrderPlaced',
+    aggregateType: 'order',
+    aggregateId: key,
+    headers: { 'bench-id': id },
+    payload,
+  }
+}

@@ -1,0 +1,94 @@
+// What a contender's process is asked to do, and what it answers. One process does one job and ends, so that no
+// contender inherits another one's memory, warm caches or connections.
+import type { ContenderName } from './contender.ts'
+import type { Spread } from './spread.ts'
+
+export interface Assignment {
+  readonly contender: ContenderName
+  readonly tuned: boolean
+  readonly databaseUrl: string
+  readonly brokers: readonly string[]
+  readonly topic: string
+  readonly job: Job
+}
+
+export type Job = Load | LeaveBehind | Drain | Idle | Polls | Overhead
+
+/** Units of work, one after another in so many lines, or at a pace. */
+export interface Load {
+  readonly kind: 'load'
+  /** About so long, by what the warm-up showed: slow and fast contenders take the same time. */
+  readonly seconds: number
+  readonly concurrency: number
+  /** Units begin at this pace, whatever became of those before; `concurrency` is not looked at then. */
+  readonly perSecond?: number
+  readonly eventsPerUnit: number
+  readonly payloadBytes: number
+  /** How many aggregates the events belong to. @default each unit has its own */
+  readonly keys?: number
+}
+
+/** Fills the table as an outage does. */
+export interface LeaveBehind {
+  readonly kind: 'leave-behind'
+  readonly rows: number
+  readonly payloadBytes: number
+}
+
+/** Sends what is there until it is told to end. */
+export interface Drain {
+  readonly kind: 'drain'
+  /** For a contender that has nothing but its memory. */
+  readonly fromMemory?: Omit<LeaveBehind, 'kind'>
+}
+
+export interface Idle {
+  readonly kind: 'idle'
+  readonly seconds: number
+}
+
+/** Rounds of our fallback that find nothing to do. */
+export interface Polls {
+  readonly kind: 'polls'
+  readonly rounds: number
+}
+
+/** Units of three kinds by turns: without events, with an INSERT written by hand, with withOutbox(). */
+export interface Overhead {
+  readonly kind: 'overhead'
+  readonly units: number
+}
+
+export interface Usage {
+  readonly cpuSeconds: number
+  readonly peakRssMb: number
+}
+
+export interface LoadResult extends Usage {
+  readonly committed: number
+  readonly seconds: number
+  readonly perSecond: number
+  /** From commit to ack. */
+  readonly latencyMs: Spread
+  /** How long a unit of work took for whoever called it. */
+  readonly unitMs: Spread
+}
+
+export interface PollsResult {
+  readonly pollMs: number
+}
+
+export interface OverheadResult {
+  readonly noneMs: number
+  readonly handWrittenMs: number
+  readonly withOutboxMs: number
+}
+
+export type JobResult = LoadResult | OverheadResult | PollsResult | Usage
+
+export type FromProcess =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'progress'; readonly acked: number }
+  | { readonly kind: 'done'; readonly result: JobResult }
+
+export type ToProcess = 'go' | 'finish'

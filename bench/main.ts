@@ -1,0 +1,51 @@
+// npm run bench: every contender on the same Postgres and Kafka, in turns, several rounds. Writes
+// bench/results/latest.json and, unless it was a quick or partial run, docs/benchmarks.md with its plots.
+import { mkdir, writeFile } from 'node:fs/promises'
+import { closeLater, runToVerdict } from '../test/support/run-to-verdict.ts'
+import { Arena } from './arena.ts'
+import { type BenchArguments, parseBenchArguments, USAGE, WORKLOADS } from './arguments.ts'
+import { writePage } from './page.ts'
+import { makePlan } from './plan.ts'
+import { Progress } from './progress.ts'
+import type { Results } from './results.ts'
+import { isMet, judgeTargets } from './targets.ts'
+import { readVersions } from './versions.ts'
+
+const RESULTS = new URL('./results/', import.meta.url)
+
+async function bench(args: BenchArguments) {
+  const plan = makePlan(args)
+  const progress = new Progress(plan.reduce((sum, { weight }) => sum + weight, 0))
+  closeLater(async () => progress.close())
+  progress.begin('starting Postgres and Kafka')
+  const arena = await Arena.open()
+  const results: Results = {
+    loads: {},
+    drains: {},
+    history: [],
+    overhead: null,
+    idleStatementsPerSecond: null,
+  }
+  for (const step of plan) {
+    progress.begin(step.label)
+    await step.run(arena, results)
+    progress.end(step.weight)
+  }
+  const targets = judgeTargets(results)
+  const versions = await readVersions(arena)
+  const whole = !args.quick && args.only.length === WORKLOADS.length
+  const report = { quick: args.quick, versions, targets, ...results }
+  await mkdir(RESULTS, { recursive: true })
+  const file = whole ? 'latest.json' : 'partial.json'
+  await writeFile(new URL(file, RESULTS), `${JSON.stringify(report, null, 2)}\n`)
+  if (whole) await writePage(report)
+  return Object.fromEntries(
+    targets
+      .filter(({ figure }) => figure !== null)
+      .map((target) => {
+        return [target.key, { ...target, key: undefined, met: isMet(target) }]
+      }),
+  )
+}
+
+await runToVerdict({ usage: USAGE, parse: parseBenchArguments, run: bench, isGood: () => true })

@@ -1,0 +1,182 @@
+// What is run, against whom, and for how long. Contenders take turns within each round, so that whatever the
+// machine does meanwhile meets them all.
+import { type Arena, type DrainResult, OURS, type Variant } from './arena.ts'
+import type { BenchArguments } from './arguments.ts'
+import { type ContenderName, PEERS } from './contender.ts'
+import type { Load } from './job.ts'
+import { type LoadTurn, nameOf, type Results } from './results.ts'
+import { summarizeDrains, summarizeLoads } from './summarize.ts'
+
+export interface Step {
+  readonly label: string
+  /** About how many seconds. */
+  readonly weight: number
+  run(arena: Arena, results: Results): Promise<void>
+}
+
+/** What it takes to start a process, make its tables and warm it up. */
+const OVERHEAD_SECONDS = 5
+
+const byDefault = (contender: ContenderName): Variant => ({ contender, tuned: false })
+const tuned = (contender: ContenderName): Variant => ({ contender, tuned: true })
+
+const DUAL_WRITE = byDefault('dual-write')
+const TEXTBOOK = byDefault('textbook')
+const POSTGRES_ONLY = byDefault('postgres-only')
+const KAFKAJS_ONLY = byDefault('kafkajs-only')
+const OURS_TUNED = tuned('aftercommit')
+const TUNED_PEERS = PEERS.map(tuned)
+const EVERYBODY = [
+  OURS,
+  OURS_TUNED,
+  DUAL_WRITE,
+  TEXTBOOK,
+  POSTGRES_ONLY,
+  ...PEERS.flatMap((peer) => [byDefault(peer), tuned(peer)]),
+]
+
+const ONE_EVENT = { kind: 'load', eventsPerUnit: 1, payloadBytes: 1_000 } as const
+
+export function makePlan({ quick, only }: BenchArguments): Step[] {
+  const rounds = quick ? 1 : 3
+  const seconds = quick ? 2 : 5
+  const steps: Step[] = []
+  const loads = (workload: string, variants: readonly Variant[], job: Load, paced = false) => {
+    steps.push(...loadSteps(workload, variants, rounds, job, paced))
+  }
+  const has = (name: (typeof only)[number]) => only.includes(name)
+
+  if (has('throughput')) {
+    const load = (concurrency: number): Load => ({ ...ONE_EVENT, seconds, concurrency })
+    const field = quick ? EVERYBODY.filter((one) => isQuick(one)) : EVERYBODY
+    if (!quick) loads('throughput 16', field, load(16))
+    loads('throughput 64', field, load(64))
+  }
+  if (has('latency')) {
+    const load: Load = { ...ONE_EVENT, seconds: quick ? 3 : 10, concurrency: 1, perSecond: 50 }
+    const field = quick ? [OURS, DUAL_WRITE] : [OURS, DUAL_WRITE, TEXTBOOK, ...TUNED_PEERS]
+    loads('latency', field, load, true)
+  }
+  if (has('overhead')) steps.push(overheadStep(quick ? 200 : 1_500))
+  if (has('drain')) {
+    const rows = quick ? 20_000 : 200_000
+    const limitSeconds = quick ? 10 : 60
+    const all = { rows, payloadBytes: 1_000, limitSeconds }
+    // At their speed the rest would be waiting.
+    const some = { rows: quick ? 4_000 : 10_000, payloadBytes: 1_000, limitSeconds: 15 }
+    for (let round = 0; round < rounds; round += 1) {
+      for (const variant of [OURS, OURS_TUNED, KAFKAJS_ONLY]) {
+        steps.push(drainStep('drain', variant, all))
+      }
+      for (const variant of quick ? [tuned('graphile-worker')] : [TEXTBOOK, ...TUNED_PEERS]) {
+        steps.push(drainStep('drain', variant, some))
+      }
+      if (!quick) steps.push(drainStep('drain with two', OURS, { ...all, instances: 2 }))
+    }
+  }
+  if (has('history')) {
+    for (const published of quick ? [0, 100_000] : [0, 1_000_000, 10_000_000]) {
+      steps.push(historyStep(published, quick ? 10_000 : 50_000, rounds))
+    }
+  }
+  if (!quick) {
+    const field = [OURS, DUAL_WRITE, tuned('graphile-worker')]
+    const load: Load = { ...ONE_EVENT, seconds, concurrency: 16 }
+    if (has('hotkey')) loads('hotkey', field, { ...load, keys: 1 })
+    if (has('fanout')) loads('fanout', field, { ...load, eventsPerUnit: 100, payloadBytes: 100 })
+    if (has('payload')) {
+      for (const payloadBytes of [100, 1_000, 50_000]) {
+        loads(`payload ${payloadBytes}`, field, { ...load, payloadBytes })
+      }
+    }
+  }
+  if (has('idle')) steps.push(idleStep(quick ? 10 : 60))
+  return steps
+}
+
+/** Whoever is quickest of its kind. */
+function isQuick({ contender, tuned: isTuned }: Variant): boolean {
+  return isTuned || !PEERS.some((peer) => peer === contender)
+}
+
+function loadSteps(
+  workload: string,
+  variants: readonly Variant[],
+  rounds: number,
+  job: Load,
+  paced: boolean,
+): Step[] {
+  const turns = new Map<string, LoadTurn[]>()
+  const round = variants.map((variant): Step => {
+    const name = nameOf(variant)
+    return {
+      label: `${workload}: ${name}`,
+      weight: job.seconds + OVERHEAD_SECONDS,
+      async run(arena, results) {
+        if (paced && cannotKeepUp(results, name, job.perSecond!)) return
+        const so = turns.get(name) ?? []
+        so.push(await arena.load(variant, job))
+        turns.set(name, so)
+        ;(results.loads[workload] ??= {})[name] = summarizeLoads(so)
+      },
+    }
+  })
+  return Array.from({ length: rounds }, () => round).flat()
+}
+
+// At a pace above its throughput a contender's latency says how long one has waited, and nothing else.
+function cannotKeepUp({ loads }: Results, name: string, perSecond: number): boolean {
+  const known = loads['throughput 64']?.[name]
+  return known !== undefined && known.perSecond < perSecond
+}
+
+const drained = new Map<string, DrainResult[]>()
+
+function drainStep(
+  workload: string,
+  variant: Variant,
+  request: Parameters<Arena['drain']>[1],
+): Step {
+  const name = nameOf(variant)
+  return {
+    label: `${workload}: ${name}`,
+    weight: request.rows / 10_000 + 10 + OVERHEAD_SECONDS,
+    async run(arena, results) {
+      const key = `${workload} ${name}`
+      const so = drained.get(key) ?? []
+      so.push(await arena.drain(variant, request))
+      drained.set(key, so)
+      ;(results.drains[workload] ??= {})[name] = summarizeDrains(so)
+    },
+  }
+}
+
+function historyStep(published: number, rows: number, rounds: number): Step {
+  return {
+    label: `history: ${published} published rows`,
+    weight: published / 50_000 + OVERHEAD_SECONDS + rounds * 5,
+    async run(arena, results) {
+      results.history.push(await arena.history(published, rows, rounds))
+    },
+  }
+}
+
+function overheadStep(units: number): Step {
+  return {
+    label: 'overhead of a unit of work',
+    weight: (units * 3) / 80 + OVERHEAD_SECONDS,
+    async run(arena, results) {
+      results.overhead = await arena.overhead(units)
+    },
+  }
+}
+
+function idleStep(seconds: number): Step {
+  return {
+    label: 'idle',
+    weight: seconds + OVERHEAD_SECONDS,
+    async run(arena, results) {
+      results.idleStatementsPerSecond = await arena.idle(seconds)
+    },
+  }
+}

@@ -1,0 +1,46 @@
+// What a run found out, in the form in which it is kept: medians over the rounds, contender by contender.
+import type { Arena, Variant } from './arena.ts'
+import type { OverheadResult } from './job.ts'
+import type { Spread } from './spread.ts'
+
+export type LoadTurn = Awaited<ReturnType<Arena['load']>>
+
+export interface LoadFigures {
+  readonly rounds: number
+  readonly perSecond: number
+  readonly latencyMs: Spread
+  readonly unitMs: Spread
+  /** Over all rounds; warm-ups have been delivered too. */
+  readonly committed: number
+  readonly lost: number
+  readonly duplicates: number
+  readonly statementsPerEvent: number
+  readonly walBytesPerEvent: number
+  readonly cpuSecondsPer10kEvents: number
+  readonly peakRssMb: number
+}
+
+export interface DrainFigures {
+  readonly rounds: number
+  readonly rowsPerSecond: number
+  readonly rows: number
+}
+
+export interface HistoryFigures {
+  readonly published: number
+  readonly pollMs: number
+  readonly rowsPerSecond: number
+}
+
+/** By workload, then by contender; a workload that was left out is not there. */
+export interface Results {
+  loads: Record<string, Record<string, LoadFigures>>
+  drains: Record<string, Record<string, DrainFigures>>
+  history: HistoryFigures[]
+  overhead: OverheadResult | null
+  idleStatementsPerSecond: number | null
+}
+
+export function nameOf({ contender, tuned }: Variant): string {
+  return tuned ? `${contender} (tuned)` : contender
+}

@@ -1,0 +1,69 @@
+// A contender's process as the benchmark sees it.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { closeLater } from '../test/support/run-to-verdict.ts'
+import type { Assignment, FromProcess, JobResult, ToProcess } from './job.ts'
+
+const ENTRY = fileURLToPath(new URL('./contender-process.ts', import.meta.url))
+const running = new Set<ChildProcess>()
+
+export class ContenderProcess {
+  readonly #child: ChildProcess
+  readonly #label: string
+  readonly #exited: Promise<unknown>
+  readonly #done: Promise<JobResult>
+  readonly #ready: Promise<unknown>
+  #complaints = ''
+  acked = 0
+
+  constructor(assignment: Assignment) {
+    const args = ['--import', 'tsx', ENTRY, JSON.stringify(assignment)]
+    this.#label = `${assignment.contender}${assignment.tuned ? ', tuned' : ''}, ${assignment.job.kind}`
+    this.#child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+    running.add(this.#child)
+    this.#child.stderr!.on('data', (text) => {
+      this.#complaints = `${this.#complaints}${String(text)}`.slice(-4_000)
+    })
+    this.#exited = once(this.#child, 'exit').then(() => running.delete(this.#child))
+    this.#done = this.#hear('done').then(({ result }) => result)
+    this.#ready = this.#hear('ready')
+    // Whoever awaits one of them sees it fail; the other must not end the run by itself.
+    this.#done.catch(() => {})
+    this.#ready.catch(() => {})
+    this.#child.on('message', (message: FromProcess) => {
+      if (message.kind === 'progress') this.acked = message.acked
+    })
+  }
+
+  /** Resolves when it is warm and waits for the word. */
+  get ready(): Promise<unknown> {
+    return this.#ready
+  }
+
+  say(word: ToProcess): void {
+    this.#child.send(word)
+  }
+
+  /** The result, once the process has ended. */
+  async result<T extends JobResult>(): Promise<T> {
+    const result = await this.#done
+    await this.#exited
+    return result as T
+  }
+
+  async #hear<K extends FromProcess['kind']>(kind: K): Promise<Extract<FromProcess, { kind: K }>> {
+    return await new Promise((resolve, reject) => {
+      this.#child.on('message', (message: FromProcess) => {
+        if (message.kind === kind) resolve(message as Extract<FromProcess, { kind: K }>)
+      })
+      this.#child.on('exit', () => {
+        reject(new Error(`${this.#label}: ended before it was ${kind}\n${this.#complaints}`))
+      })
+    })
+  }
+}
+
+closeLater(async () => {
+  for (const child of running) child.kill('SIGKILL')
+})

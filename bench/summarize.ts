@@ -1,0 +1,38 @@
+// From the turns of all rounds to one figure each.
+import type { DrainResult } from './arena.ts'
+import type { DrainFigures, LoadFigures, LoadTurn } from './results.ts'
+import { median, type Spread } from './spread.ts'
+
+export function summarizeLoads(turns: readonly LoadTurn[]): LoadFigures {
+  const medianOf = (figure: (turn: LoadTurn) => number) => median(turns.map(figure))
+  const spread = (figure: (turn: LoadTurn) => Spread): Spread => ({
+    p50: medianOf((turn) => figure(turn).p50),
+    p95: medianOf((turn) => figure(turn).p95),
+    p99: medianOf((turn) => figure(turn).p99),
+  })
+  const sum = (figure: (turn: LoadTurn) => number) =>
+    turns.reduce((total, turn) => total + figure(turn), 0)
+  return {
+    rounds: turns.length,
+    perSecond: medianOf(({ perSecond }) => perSecond),
+    latencyMs: spread(({ latencyMs }) => latencyMs),
+    unitMs: spread(({ unitMs }) => unitMs),
+    committed: sum(({ committed }) => committed),
+    lost: sum(({ arrivals }) => arrivals?.lost ?? 0),
+    duplicates: sum(({ arrivals }) => arrivals?.duplicates ?? 0),
+    statementsPerEvent: medianOf(({ cost, committed }) => cost.statements / committed),
+    walBytesPerEvent: medianOf(({ cost, committed }) => cost.walBytes / committed),
+    cpuSecondsPer10kEvents: medianOf(({ cpuSeconds, committed }) => {
+      return (cpuSeconds / committed) * 10_000
+    }),
+    peakRssMb: medianOf(({ peakRssMb }) => peakRssMb),
+  }
+}
+
+export function summarizeDrains(turns: readonly DrainResult[]): DrainFigures {
+  return {
+    rounds: turns.length,
+    rowsPerSecond: median(turns.map(({ rowsPerSecond }) => rowsPerSecond)),
+    rows: median(turns.map(({ rows }) => rows)),
+  }
+}
