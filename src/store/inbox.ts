@@ -110,7 +110,7 @@ export function inboxStore(db: Database<unknown>, rules: InboxRules): InboxStore
   }
 
   async function purge(limit: number, after: string | null): Promise<Purged> {
-    const [purged] = await runWithin<Purged>(
+    const [purged] = await runWithin<{ deleted: unknown; last: string | null }>(
       STATEMENT_TIMEOUT_MS,
       db,
       'delete old rows',
@@ -129,7 +129,8 @@ export function inboxStore(db: Database<unknown>, rules: InboxRules): InboxStore
         )
         select count(*)::int as deleted, extract(epoch from max(handled_at))::float8::text as last from gone`,
     )
-    return { ...purged!, deleted: Number(purged!.deleted) }
+    const { deleted, last } = purged!
+    return { deleted: Number(deleted), last }
   }
 
   async function verify(): Promise<void> {
