@@ -16,6 +16,7 @@ import {
   prepareEvent,
   type PreparedEvent,
   refuse,
+  requireHeaders,
   requireObject,
   requireText,
 } from './events.ts'
@@ -107,7 +108,7 @@ function prepareDeclared(
   const { schema, aggregate } = declaration
   const payload = schema ? validatePayload(type, schema, given) : given
   const declared = {
-    ...withDefaults(declaration, details),
+    ...withDefaults(type, declaration, details),
     type,
     aggregateType: aggregate,
     aggregateId: keyOf(type, declaration, payload),
@@ -116,12 +117,16 @@ function prepareDeclared(
   return prepareEvent(declared, rules, versionOf(declaration))
 }
 
-function withDefaults(declaration: AnyDeclaration, details: EventDetails): EventDetails {
+function withDefaults(
+  type: string,
+  declaration: AnyDeclaration,
+  details: EventDetails,
+): EventDetails {
   return {
     ...details,
     topic: details.topic ?? declaration.topic,
     maxAttempts: details.maxAttempts ?? declaration.maxAttempts,
-    headers: { ...declaration.headers, ...details.headers },
+    headers: { ...declaration.headers, ...requireHeaders(type, details.headers) },
   } as EventDetails
 }
 

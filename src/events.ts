@@ -6,6 +6,7 @@ import { show } from './duration.ts'
 import { EventRefusedError } from './errors.ts'
 import { encodePayload, isStorable } from './payload.ts'
 import { requireRoute, topicByRule, type TopicRule } from './topics.ts'
+import { suggest } from './validate.ts'
 
 /** Numbers have to be whole and exact; they are written as text. */
 export type AggregateId = string | number | bigint
@@ -107,7 +108,7 @@ export function prepareEvent(event: NewEvent, rules: EventRules, version?: strin
   const type = requireText('type', event.type, 255)
   for (const key of Object.keys(event)) {
     if (!FIELDS.has(key))
-      throw refuse(`${type}: an event has no field '${key}'; remove or correct it`)
+      throw refuse(`${type}: an event has no field '${key}'; ${suggest(key, [...FIELDS])}`)
   }
   const aggregateType = requireText(`${type}: aggregateType`, event.aggregateType, 255)
   const topic = requireText(`${type}: topic`, event.topic ?? topicByRule(event, rules.topic), 255)
@@ -192,7 +193,7 @@ function collectHeaders(
   event: NewEvent,
   version: string | undefined,
 ): Record<string, string> {
-  const headers = Object.entries(event.headers ?? {}).map(([name, value]) => {
+  const headers = Object.entries(requireHeaders(type, event.headers)).map(([name, value]) => {
     if (RESERVED_HEADERS.has(name.toLowerCase())) {
       throw refuse(
         `${type}: the header '${name}' is set by the outbox itself; use another name` +
@@ -216,6 +217,14 @@ function collectHeaders(
     headers.push(['event-version', requireHeaderValue('event-version', version)])
   }
   return Object.fromEntries(headers) as Record<string, string>
+}
+
+/** A text or a list would be taken for headers called 0, 1, 2. */
+export function requireHeaders(type: string, headers: unknown = {}): Record<string, unknown> {
+  if (typeof headers === 'object' && headers !== null && !Array.isArray(headers)) {
+    return headers as Record<string, unknown>
+  }
+  throw refuse(`${type}: headers must be an object of texts by name, got ${show(headers)}`)
 }
 
 function requireHeaderValue(name: string, value: unknown): string {

@@ -23,6 +23,12 @@ const DRAIN_LIMIT_MS = 60_000
 const SETTINGS = { threshold: '3s', publishTimeout: '2s', pollInterval: '1s' } as const
 const NAMES = ['threshold', 'publishTimeout', 'pollInterval'] as const
 
+const unknown = process.argv.slice(2).find((argument) => argument !== '--handlers')
+if (unknown !== undefined) {
+  console.error(`the demo does not know '${unknown}'; it takes --handlers, to do without Kafka`)
+  process.exit(2)
+}
+
 const screen = openScreen()
 
 async function runDemo({ signal, closeLater }: Shutdown): Promise<number> {

@@ -1,6 +1,6 @@
 // The frame around a long run that judges itself: arguments, progress on stderr, one JSON object as the last
 // line on stdout, and whatever was opened closed in reverse order, be it at the end, after an error or on
-// Ctrl-C. Exit code 0 if the verdict is good, 1 if not, 2 for arguments that cannot be read.
+// Ctrl-C. Exit code 0 if the verdict is good, 1 if not, 2 for arguments that cannot be read; --help says which can.
 
 export interface Run<TArguments, TResult> {
   readonly usage: string
@@ -54,8 +54,13 @@ function readArguments<TArguments>(
   parse: (args: readonly string[]) => TArguments,
   usage: string,
 ): TArguments {
+  const args = process.argv.slice(2)
+  if (args.includes('--help')) {
+    console.log(usage)
+    process.exit()
+  }
   try {
-    return parse(process.argv.slice(2))
+    return parse(args)
   } catch (error) {
     console.error(`${(error as Error).message}\n${usage}`)
     process.exit(2)

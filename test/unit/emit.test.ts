@@ -43,6 +43,10 @@ const thrownBy = (...given: EmitArguments): unknown => {
 }
 
 describe('emit() with a catalog', () => {
+  it.each(['abc', ['abc'], null])('refuses %j as headers', (headers) => {
+    expect(() => completed({ headers })).toThrow(/OrderCompleted: headers must be an object/)
+  })
+
   it('takes aggregate, key, topic, headers, attempts and version from the declaration', () => {
     expect(completed()).toMatchObject({
       type: 'OrderCompleted',

@@ -37,6 +37,9 @@ describe('prepareEvent()', () => {
     ['a header that the outbox sets itself', { headers: { 'Event-Id': 'x' } }],
     ['the header of a version that a catalog would set', { headers: { 'event-version': '1' } }],
     ['a header without a name', { headers: { '': 'x' } }],
+    ['headers that are text', { headers: 'abc' as never }],
+    ['headers that are a list', { headers: ['abc'] as never }],
+    ['headers that are null', { headers: null as never }],
     ['a correlation id that is not text', { correlationId: 7 as never }],
     ['a traceparent that is not text', { traceparent: {} as never }],
     ['zero attempts', { maxAttempts: 0 }],
@@ -51,6 +54,12 @@ describe('prepareEvent()', () => {
 
   it('refuses something that is no event at all', () => {
     expect(() => prepareEvent(null as never, lenientRules)).toThrow(/takes an event object/)
+  })
+
+  it('says which field was probably meant', () => {
+    expect(() => prepare({ corelationId: 'c-1' } as never)).toThrow(
+      /did you mean 'correlationId'\?/,
+    )
   })
 
   it('counts payload and headers against maxPayloadBytes, in bytes', () => {
