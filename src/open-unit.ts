@@ -1,17 +1,17 @@
 // One unit of work while its callback runs: its events, and the savepoints inside it. No client has a hook for
 // either, so the transaction that the callback gets is one that its driver watches for us.
-import type { AsyncLocalStorage } from 'node:async_hooks'
 import type { Backlog } from './backlog.ts'
 import type { OpenTransaction } from './drivers/driver.ts'
 import { type Emit, type EmitArguments, prepareEmitted } from './emit.ts'
 import { overError } from './errors.ts'
 import type { PreparedEvent } from './events.ts'
 import type { ResolvedOptions } from './options.ts'
+import { enclosingScope, type OpenScope, runInScope, scopeOf } from './scopes.ts'
 
 type Nested = (tx: unknown) => unknown
 
 /** The transaction itself, or a savepoint in it. Whatever happens in a scope vanishes with it. */
-export interface Scope {
+export interface Scope extends OpenScope {
   readonly unit: OpenUnit
   readonly parent: Scope | null
   /** As the callback sees it. */
@@ -29,7 +29,6 @@ type Emitted = { readonly scope: Scope } & (
 export class OpenUnit {
   readonly #options: ResolvedOptions
   readonly #backlog: Backlog
-  readonly #current: AsyncLocalStorage<Scope>
   readonly #root: Scope
   readonly #emitted: Emitted[] = []
   #openSavepoints = 0
@@ -39,20 +38,19 @@ export class OpenUnit {
     open: OpenTransaction<unknown>,
     options: ResolvedOptions,
     backlog: Backlog,
-    current: AsyncLocalStorage<Scope>,
+    place: Pick<OpenScope, 'owner' | 'client'>,
   ) {
     this.#options = options
     this.#backlog = backlog
-    this.#current = current
-    this.#root = this.#openScope(open, null)
+    this.#root = this.#openScope(open, null, place)
   }
 
   run<T>(work: (tx: unknown) => Promise<T> | T): Promise<T> {
-    return this.#current.run(this.#root, async () => settle(work(this.#root.tx)))
+    return runInScope(this.#root, async () => settle(work(this.#root.tx)))
   }
 
   readonly emit: Emit = ((...given: EmitArguments) => {
-    const here = this.#current.getStore()
+    const here = scopeOf(this.#root.owner) as Scope | undefined
     const scope = here?.unit === this ? here : this.#root
     if (this.#sealed || scope.state !== 'open') throw overError('emit() was called')
     const prepared = this.#prepare(given, scope)
@@ -60,10 +58,6 @@ export class OpenUnit {
     const ids = prepared.map(({ id }) => id)
     return Array.isArray(given[0]) ? ids : ids[0]!
   }) as Emit
-
-  get isOver(): boolean {
-    return this.#sealed
-  }
 
   /** Ends the unit: nothing more can be emitted or executed in it. */
   seal(): void {
@@ -97,7 +91,11 @@ export class OpenUnit {
     }
   }
 
-  #openScope(open: OpenTransaction<unknown>, parent: Scope | null): Scope {
+  #openScope(
+    open: OpenTransaction<unknown>,
+    parent: Scope | null,
+    { owner, client }: Pick<OpenScope, 'owner' | 'client'>,
+  ): Scope {
     const savepoint = (work: Nested) => this.#nest(open, scope, work)
     const use = () => {
       // A statement that slipped in behind the save and failed would turn COMMIT into a rollback that
@@ -105,7 +103,18 @@ export class OpenUnit {
       if (this.#sealed || scope.state !== 'open') throw overError('the transaction was used')
     }
     const tx = open.guarded({ use, savepoint })
-    const scope: Scope = { unit: this, parent, tx, savepoint, state: 'open' }
+    const scope: Scope = {
+      kind: 'withOutbox()',
+      owner,
+      client,
+      outer: enclosingScope(),
+      isOver: () => this.#sealed,
+      unit: this,
+      parent,
+      tx,
+      savepoint,
+      state: 'open',
+    }
     return scope
   }
 
@@ -115,9 +124,9 @@ export class OpenUnit {
     let scope: Scope | null = null
     try {
       const result = await open.savepoint((inner) => {
-        const opened = this.#openScope(inner, parent)
+        const opened = this.#openScope(inner, parent, parent)
         scope = opened
-        return this.#current.run(opened, async () => settle(work(opened.tx)))
+        return runInScope(opened, async () => settle(work(opened.tx)))
       })
       if (scope) (scope as Scope).state = 'kept'
       return result

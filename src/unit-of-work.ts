@@ -1,6 +1,5 @@
 // withOutbox() and emit(): collect while the work runs, save as the last statement before COMMIT, hand
 // over after it. A crash before COMMIT leaves nothing; a crash after it leaves leased rows.
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Backlog } from './backlog.ts'
@@ -11,6 +10,7 @@ import type { PreparedEvent } from './events.ts'
 import type { BirthLease } from './fast-path.ts'
 import type { ResolvedOptions } from './options.ts'
 import { OpenUnit, type Scope, settle } from './open-unit.ts'
+import { openOn, scopeOf, secondTransaction } from './scopes.ts'
 import { isSerializationFailure } from './store/database.ts'
 import type { SavedEvent, Store } from './store/store.ts'
 import { rejectUnknown, requireBoolean, requireCount, requireOneOf } from './validate.ts'
@@ -49,7 +49,6 @@ const RETRY_JITTER_MS = 20
 
 export class UnitsOfWork {
   readonly #parts: UnitsOfWorkParts
-  readonly #current = new AsyncLocalStorage<Scope>()
 
   constructor(parts: UnitsOfWorkParts) {
     this.#parts = parts
@@ -57,11 +56,15 @@ export class UnitsOfWork {
 
   /** For code deep in the call stack that was not handed `emit`. */
   readonly emit: Emit = ((...given: Parameters<Emit>) => {
-    const scope = this.#current.getStore()
+    const scope = scopeOf(this) as Scope | undefined
     if (scope) return scope.unit.emit(...given)
+    const remedy =
+      openOn(this.#parts.db.client) === 'once()'
+        ? 'make it one with the handling: outbox.withOutbox((tx, emit) => inbox.onceIn(tx, message, ...))'
+        : 'wrap the work in outbox.withOutbox()'
     throw new OutboxError(
       'NO_UNIT_OF_WORK',
-      'emit() was called outside a unit of work, so there is no transaction to save the event in; wrap the work in outbox.withOutbox()',
+      `emit() was called outside a unit of work, so there is no transaction to save the event in; ${remedy}`,
     )
   }) as Emit
 
@@ -76,9 +79,10 @@ export class UnitsOfWork {
     requireOneOf('nested', nested, ['join', 'savepoint', 'error'])
     requireCount('retry', retry, 100, 0)
     checkSettings(config)
-    const outer = this.#current.getStore()
-    // A timer or queue that was first touched inside a unit of work carries it along after its end.
-    if (outer && !outer.unit.isOver) return await this.#runNested(outer, work, options)
+    const outer = scopeOf(this) as Scope | undefined
+    if (outer && !outer.isOver()) return await this.#runNested(outer, work, options)
+    const inside = openOn(this.#parts.db.client)
+    if (inside === 'once()') throw secondTransaction('withOutbox()', inside)
     for (let left = retry; ; left -= 1) {
       try {
         return await this.#runOnce(work, config)
@@ -115,7 +119,7 @@ export class UnitsOfWork {
     let thrown: { error: unknown } | null = null
 
     const transaction = db.begin(async (open) => {
-      const unit = new OpenUnit(open, options, backlog, this.#current)
+      const unit = new OpenUnit(open, options, backlog, { owner: this, client: db.client })
       try {
         const result = await unit.run((unitTx) => work(unitTx as never, unit.emit as never))
         const events = unit.finish()

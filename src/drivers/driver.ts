@@ -35,6 +35,8 @@ export interface OpenTransaction<TTx> extends Executor {
 }
 
 export interface Database<TTx> extends Executor {
+  /** Whose connections these are: two databases on one client are the same. */
+  readonly client: unknown
   /** Resolves after a confirmed COMMIT and not otherwise; if the work fails, it rolls back and fails like it. */
   begin<T>(
     work: (open: OpenTransaction<TTx>) => Promise<T>,

@@ -10,6 +10,7 @@ interface DrizzleTransaction extends Pick<DrizzleDatabase, 'execute'> {
 
 export function drizzleDatabase(db: DrizzleDatabase): Database<DrizzleTransaction> {
   return {
+    client: (db as { $client?: unknown }).$client ?? db,
     query: (statement) => execute(db, statement),
     begin: async <T>(
       work: (open: OpenTransaction<DrizzleTransaction>) => Promise<T>,

@@ -27,6 +27,7 @@ export function nodePostgres(pool: Pool): Database<NodePostgresTransaction> {
     )
   }
   return {
+    client: pool,
     query: async (statement) => (await pool.query(configOf(statement))).rows,
     begin: (work, settings) => begin(pool, `begin ${settingsText(settings)}`, work),
     join,

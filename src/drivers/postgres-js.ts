@@ -20,6 +20,7 @@ export function postgresJs<TTypes extends Types>(
   }
   refuseRenaming('postgresJs()', sql)
   return {
+    client: sql,
     query: (statement) => read(build(sql, statement)),
     begin: (work, settings) => begin(sql, settingsText(settings), work),
     join,

@@ -13,6 +13,7 @@ import type {
 import { OutboxOptionsError } from '../errors.ts'
 import { Loop } from '../loop.ts'
 import { raceTimeout } from '../race-timeout.ts'
+import { openOn, runScoped, secondTransaction } from '../scopes.ts'
 import { isSerializationFailure } from '../store/database.ts'
 import { type InboxStore, inboxStore, type Place } from '../store/inbox.ts'
 import { BACKGROUND_STEP, Trouble } from '../trouble.ts'
@@ -114,6 +115,8 @@ export class Inbox<
    */
   async once<T>(message: InboxMessage, work: Work<TDb, TEvents, T>): Promise<InboxOutcome<T>> {
     const delivered = this.#read('once', message, work)
+    const inside = openOn(this.#database.client)
+    if (inside) throw secondTransaction('once()', inside)
     for (let tries = 1; ; tries += 1) {
       const config = this.#config
       let begun = false
@@ -211,9 +214,10 @@ export class Inbox<
     work: AnyWork<T>,
   ): Promise<InboxOutcome<T>> {
     let thrown: { error: unknown } | null = null
+    const scope = { kind: 'once()', owner: this, client: this.#database.client } as const
     const transaction = this.#database.begin(async (open) => {
       try {
-        return await this.#handle(open, delivered, work)
+        return await runScoped(scope, () => this.#handle(open, delivered, work))
       } catch (error) {
         thrown = { error }
         throw error

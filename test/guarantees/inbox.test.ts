@@ -30,6 +30,45 @@ async function finishWhenWaitedFor(finish: { resolve: (value: void) => void }): 
   await waitForSessions(fixture.sql, 1).finally(finish.resolve)
 }
 
+it('refuses once() inside withOutbox(), and the other way round, which would be two transactions', async () => {
+  const inbox = create()
+  const outbox = fixture.handling({})
+  const second = { code: 'NESTED', message: expect.stringMatching(/inbox\.onceIn\(tx/) as string }
+  const consuming = outbox.withOutbox(async () => {
+    await inbox.once({ id: 'e1' }, () => expect.fail('it is refused'))
+  })
+  await expect(consuming).rejects.toMatchObject(second)
+  const emitting = inbox.once({ id: 'e2' }, async () => {
+    await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  })
+  await expect(emitting).rejects.toMatchObject(second)
+  const nested = inbox.once({ id: 'e3' }, async () => {
+    await inbox.once({ id: 'e4' }, () => expect.fail('it is refused'))
+  })
+  await expect(nested).rejects.toMatchObject(second)
+  const bare = inbox.once({ id: 'e5' }, () => outbox.emit(newEvent()))
+  await expect(bare).rejects.toMatchObject({ ...second, code: 'NO_UNIT_OF_WORK' })
+  expect(await remembered()).toEqual([])
+  expect(await fixture.rows()).toEqual([])
+})
+
+it('takes a unit of work that is over, and one on another database, for none', async () => {
+  const inbox = create()
+  const outbox = fixture.handling({})
+  const elsewhere = connect(fixture.url)
+  const other = createInbox({ db: elsewhere.db, consumer: 'elsewhere' })
+  const over = defer()
+  let late: Promise<unknown> | undefined
+  await outbox.withOutbox(async () => {
+    late = over.promise.then(() => inbox.once({ id: 'late' }, () => {}))
+    expect(await other.once({ id: 'other' }, () => {})).toMatchObject({ outcome: 'handled' })
+  })
+  over.resolve()
+  expect(await late).toMatchObject({ outcome: 'handled' })
+  expect(await remembered()).toEqual(['billing/late', 'elsewhere/other'])
+  await elsewhere.close()
+})
+
 it('handles an event once, however often it is delivered, and answers what the work did', async () => {
   const inbox = create()
   const handle = () =>
@@ -271,6 +310,8 @@ it.each([
 
 it('leaves a conflict in an open transaction above read committed to whoever opened it', async () => {
   const inbox = create()
+  const elsewhere = connect(fixture.url)
+  const sibling = create({ db: elsewhere.db })
   let tries = 0
   const outbox = fixture.outbox({ publisher: handlersPublisher({ handlers: {} }) })
   const outcome = await outbox.withOutbox(
@@ -278,13 +319,14 @@ it('leaves a conflict in an open transaction above read committed to whoever ope
       tries += 1
       await tx.execute(raw`select 1`)
       // Committed by somebody else after this transaction took its snapshot.
-      await inbox.once({ id: 'e1' }, () => {})
+      await sibling.once({ id: 'e1' }, () => {})
       return await inbox.onceIn(tx, { id: 'e1' }, () => expect.fail('called again'))
     },
     { isolationLevel: 'repeatable read', retry: 3 },
   )
   expect(outcome).toEqual({ outcome: 'duplicate' })
   expect(tries).toBe(2)
+  await elsewhere.close()
 })
 
 it('refuses a message without an event id, calls nothing and keeps nothing', async () => {
