@@ -1,5 +1,6 @@
 // Drizzle over any Postgres driver. It has no hook for savepoints or for the end of a transaction, so the
 // transaction that the callback gets is a proxy; and it does not tell how COMMIT was answered.
+import { overError } from '../errors.ts'
 import type { SQL } from '../store/sql.ts'
 import type { Database, DrizzleDatabase, OpenTransaction, TransactionWatch } from './driver.ts'
 
@@ -18,19 +19,54 @@ export function drizzleDatabase(db: DrizzleDatabase): Database<DrizzleTransactio
     ) => {
       // Drizzle makes an empty object of settings into a broken statement.
       const config = Object.keys(settings).length > 0 ? settings : undefined
-      return (await db.transaction((tx) => work(openTransaction(tx)), config)) as T
+      const life: Life = { isOver: false }
+      const run = async (tx: DrizzleTransaction) => {
+        try {
+          return await work(openTransaction(tx, life))
+        } finally {
+          life.isOver = true
+        }
+      }
+      return (await db.transaction(run, config)) as T
     },
-    join: openTransaction,
+    // Who began it knows when it is over.
+    join: (tx) => openTransaction(tx, { isOver: false }),
   }
 }
 
-function openTransaction(tx: DrizzleTransaction): OpenTransaction<DrizzleTransaction> {
+type Life = { isOver: boolean }
+
+function openTransaction(tx: DrizzleTransaction, life: Life): OpenTransaction<DrizzleTransaction> {
   return {
     tx,
     query: (statement) => execute(tx, statement),
-    savepoint: (work) => tx.transaction((inner) => work(openTransaction(inner))),
+    savepoint: (work) => nest(tx, life, work),
     guarded: (watch) => guard(tx, watch),
   }
+}
+
+// Drizzle ends a savepoint on the connection that it began on, under a name that all transactions have in common.
+// When the transaction is over, that may undo what somebody else does there. So the callback of one that nobody
+// awaited never settles for Drizzle, and whoever waits is told by us.
+function nest<T>(
+  tx: DrizzleTransaction,
+  life: Life,
+  work: (inner: OpenTransaction<DrizzleTransaction>) => Promise<T>,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const nested = tx.transaction(async (inner) => {
+      try {
+        const result = await work(openTransaction(inner, life))
+        if (!life.isOver) return result
+        reject(overError('a nested transaction ended'))
+      } catch (error) {
+        if (!life.isOver) throw error
+        reject(error)
+      }
+      return await new Promise<never>(() => {})
+    })
+    nested.then(resolve, reject)
+  })
 }
 
 function guard(tx: DrizzleTransaction, { use, savepoint }: TransactionWatch<DrizzleTransaction>) {

@@ -59,14 +59,23 @@ function join(tx: NodePostgresTransaction): Open {
     tx,
     query: async (statement) => (await tx.query(configOf(statement))).rows,
     savepoint: (work) => tx.savepoint((inner) => work(join(inner))),
-    guarded({ use, savepoint }) {
-      const query = (...given: unknown[]) => {
-        use()
-        return send(...given)
-      }
-      return { query: query as PoolClient['query'], savepoint: savepoint as never }
-    },
+    guarded: (watch) => guard(send, watch),
   }
+}
+
+function guard(
+  send: (...given: unknown[]) => unknown,
+  { use, savepoint }: TransactionWatch<NodePostgresTransaction>,
+): NodePostgresTransaction {
+  const query = (...given: unknown[]) => {
+    use()
+    return send(...given)
+  }
+  const nest = async (work: Nested) => {
+    use()
+    return await savepoint(work)
+  }
+  return { query: query as PoolClient['query'], savepoint: nest as never }
 }
 
 class Session {
@@ -125,25 +134,30 @@ class Session {
     return await this.#savepoint(async () => work(this.#open().tx))
   }
 
-  #guarded({ use, savepoint }: TransactionWatch<NodePostgresTransaction>): NodePostgresTransaction {
-    const query = (...given: unknown[]) => {
-      use()
-      // By now the client may be somebody else's.
-      if (this.isOver) throw overError('the transaction was used')
+  #guarded(watch: TransactionWatch<NodePostgresTransaction>): NodePostgresTransaction {
+    return guard((...given) => {
+      this.#checkOpen()
       refuseControl(textOf(given[0]))
       return (this.#client.query as (...given: unknown[]) => unknown)(...given)
-    }
-    return { query: query as PoolClient['query'], savepoint: savepoint as never }
+    }, watch)
+  }
+
+  /** When it is over, the client may be somebody else's. */
+  #checkOpen(): void {
+    if (this.isOver) throw overError('the transaction was used')
   }
 
   async #savepoint<T>(work: () => Promise<T>): Promise<T> {
+    this.#checkOpen()
     const name = `aftercommit_${(this.#savepoints += 1)}`
     await this.#client.query(`savepoint ${name}`)
     try {
       const result = await work()
+      this.#checkOpen()
       await this.#client.query(`release savepoint ${name}`)
       return result
     } catch (error) {
+      if (this.isOver) throw error
       // If this fails the transaction cannot commit, and the answer to COMMIT says so.
       await this.#client
         .query(`rollback to savepoint ${name}; release savepoint ${name}`)

@@ -2,6 +2,7 @@
 import { beforeAll, expect, it } from 'vitest'
 import type { AnyDatabase } from '../../src/index.ts'
 import { isSerializationFailure } from '../../src/store/database.ts'
+import { directUrl } from '../support/database.ts'
 import { defer } from '../support/deferred.ts'
 import { ALL_DRIVERS, SERVED_DRIVERS } from '../support/drivers.ts'
 import { describeEach, type Fixture } from '../support/fixture.ts'
@@ -149,8 +150,41 @@ describeEach(ALL_DRIVERS, (fixture) => {
 
 // It takes a second session to get in between.
 describeEach(SERVED_DRIVERS, (fixture) => {
-  const { query } = fixture.driver
+  const { query, nest } = fixture.driver
   const { savedTypes } = useAccounts(fixture)
+
+  it.each([
+    ['ends well', async () => {}],
+    ['fails', async () => refuse()],
+  ])(
+    'lets no nested transaction that was forgotten and %s touch the next transaction',
+    async (_, end) => {
+      const release = defer()
+      // One connection: what the first unit of work left behind would meet the second one on it.
+      const { db, close } = fixture.driver.open(directUrl(fixture.url), { max: 1 })
+      const outbox = fixture.handling({}, { db })
+      let forgotten: Promise<unknown> = Promise.resolve()
+      const first = outbox.withOutbox(async (tx) => {
+        forgotten = nest(tx, () => release.promise.then(end)).catch((error: unknown) => error)
+        await query(tx, 'select 1')
+      })
+      await expect(first).rejects.toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
+      await outbox.withOutbox(async (tx, emit) => {
+        await nest(tx, async (inner) => {
+          await query(inner, 'insert into accounts values (7, 0)')
+          release.resolve()
+          expect(await forgotten).toBeInstanceOf(Error)
+          // On the same connection, so behind whatever was sent for the one that was forgotten.
+          await query(inner, 'select 1')
+          emit(named('second'))
+        })
+      })
+      expect(await fixture.sql`delete from accounts where id = 7 returning id`).toHaveLength(1)
+      expect(await savedTypes()).toEqual(['second'])
+      await outbox.stop()
+      await close()
+    },
+  )
 
   it('runs the work again, with its events reset, when Postgres could not serialize it', async () => {
     const outbox = fixture.handling({})

@@ -92,6 +92,13 @@ it('lets nobody use the client of a transaction that is over', async () => {
   expect(() => late.query('select 1')).toThrow(
     expect.objectContaining({ code: 'UNIT_OF_WORK_OVER' }),
   )
+  await nodePostgres(pool).begin(async (next) => {
+    const savepoint = late.savepoint(async () =>
+      expect.unreachable('it was opened in the next one'),
+    )
+    await expect(savepoint).rejects.toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
+    await next.query(sql`select 1`)
+  })
 })
 
 it('gives the client back when BEGIN fails, so that the pool drops it', async () => {
