@@ -1,6 +1,6 @@
 // The transaction as the work sees it: closed when the work has ended. A forgotten statement that slipped in behind
 // the confirmation and failed would turn COMMIT into a rollback that reports success, and the broker would be told
-// that an event was handled whose effects are gone.
+// that an event was handled whose effects are gone. So it would be if a nested transaction were still running.
 import type { OpenTransaction } from '../drivers/driver.ts'
 import { overError } from '../errors.ts'
 import { settle } from '../open-unit.ts'
@@ -8,18 +8,26 @@ import { settle } from '../open-unit.ts'
 export async function runGuarded<T>(
   open: OpenTransaction<unknown>,
   work: (tx: unknown) => Promise<T> | T,
+  useOuter: () => void = () => {},
 ): Promise<T> {
   let isOver = false
+  let running = 0
   const use = () => {
+    useOuter()
     if (isOver) throw overError('the transaction was used')
   }
-  const guard = (scope: OpenTransaction<unknown>): unknown =>
-    scope.guarded({
-      use,
-      savepoint: (nested) => scope.savepoint(async (inner) => settle(nested(guard(inner)))),
-    })
+  const savepoint = async (nested: (tx: unknown) => unknown) => {
+    running += 1
+    try {
+      return await open.savepoint((inner) => runGuarded(inner, nested, use))
+    } finally {
+      running -= 1
+    }
+  }
   try {
-    return await settle(work(guard(open)))
+    const result = await settle(work(open.guarded({ use, savepoint })))
+    if (running > 0) throw overError('a nested transaction was still running')
+    return result
   } finally {
     isOver = true
   }

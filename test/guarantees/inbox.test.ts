@@ -208,6 +208,36 @@ it('closes the transaction to work that was not awaited', async () => {
   expect(await tried.promise).toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
 })
 
+it('does not say "handled" while a nested transaction that nobody awaited is still running', async () => {
+  const inbox = create()
+  const release = defer()
+  let forgotten: Promise<unknown> = Promise.resolve()
+  const failing = inbox.once({ id: 'e1' }, async (tx) => {
+    forgotten = tx
+      .transaction(async (nested) => {
+        await release.promise
+        await addEffect(nested, 'e1')
+      })
+      .catch((error: unknown) => error)
+    await tx.execute(raw`select 1`)
+  })
+  await expect(failing).rejects.toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
+  release.resolve()
+  expect(await forgotten).toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
+  expect(await remembered()).toEqual([])
+  expect(await effects()).toEqual([])
+})
+
+it('closes a nested transaction to what it leaves behind', async () => {
+  await create().once({ id: 'e1' }, async (tx) => {
+    const late = await tx.transaction(async (nested) => nested)
+    await expect(async () => addEffect(late, 'e1')).rejects.toMatchObject({
+      code: 'UNIT_OF_WORK_OVER',
+    })
+  })
+  expect(await effects()).toEqual([])
+})
+
 it('records inside a transaction that is open already, and goes with it', async () => {
   const inbox = create()
   const doomed = fixture.db.transaction(async (tx) => {
