@@ -95,13 +95,16 @@ function attributesOf(event: OutboxEvent, source: string): Record<string, string
   }
 }
 
+/**
+ * What tells the modes apart, and what is an attribute by its name. Whoever hands the headers of a CloudEvent on to the
+ * events that it leads to would give all of them its id.
+ */
+const NOT_FREE = /^(?:content-type$|ce_|cloudEvents[:_])/i
+
 /** The user's own, and the trace context, which tracing tools look for under this name. */
 function headersBeside(event: OutboxEvent): Record<string, string> {
   const { free, traceparent } = splitHeaders(event)
   const headers: Record<string, string> = traceparent ? { ...free, traceparent } : { ...free }
-  // Readers tell the modes apart by this one.
-  for (const name of Object.keys(headers)) {
-    if (name.toLowerCase() === 'content-type') delete headers[name]
-  }
+  for (const name of Object.keys(headers)) if (NOT_FREE.test(name)) delete headers[name]
   return headers
 }

@@ -141,6 +141,12 @@ function brokerSource(message: OpenedMessage): Source {
     )
     return source
   }
+  const isStructured = /^application\/cloudevents\+json\b/i.test(textOf(contentType) ?? '')
+  const event = isStructured ? parseJson(body) : undefined
+  if (isObject(event)) {
+    const field = (name: Field) => event[ATTRIBUTES[name]]
+    return { headers, field, payload: () => event['data'] }
+  }
   const prefix = PREFIXES.find((one) => all.has(`${one}id`))
   if (prefix !== undefined) {
     return fromHeaders(
@@ -148,12 +154,7 @@ function brokerSource(message: OpenedMessage): Source {
       () => requireJson(body),
     )
   }
-  const isStructured = /^application\/cloudevents\+json\b/i.test(textOf(contentType) ?? '')
-  const parsed = isStructured || looksLikeObject(body) ? parseJson(body) : undefined
-  if (isStructured && isObject(parsed)) {
-    const field = (name: Field) => parsed[ATTRIBUTES[name]]
-    return { headers, field, payload: () => parsed['data'] }
-  }
+  const parsed = looksLikeObject(body) ? parseJson(body) : undefined
   if (isEnvelope(parsed)) {
     return { headers, field: (name) => parsed[name], payload: () => parsed['payload'] }
   }

@@ -79,6 +79,21 @@ describe('a CloudEvent', () => {
     expect(contentType).toBe('application/json')
   })
 
+  it.each(['binary', 'structured'] as const)(
+    'takes along no header that a reader would take for an attribute, in mode %s',
+    (mode) => {
+      const forged = {
+        ce_id: 'forged',
+        CE_dataversion: 'forged',
+        'cloudEvents:id': 'forged',
+        cloudEvents_correlationid: 'forged',
+      }
+      const { headers } = write(outboxEvent({ headers: { ...forged, centre: 'mine' } }), mode)
+      expect(Object.values(headers)).not.toContain('forged')
+      expect(headers['centre']).toBe('mine')
+    },
+  )
+
   it.each([
     ['type', { type: 'Order\nCompleted' }],
     ['subject', { aggregateId: 'tab\there' }],
