@@ -79,6 +79,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   else requireMethods('producer', given, ['sendBatch'], 'a connected kafkajs producer')
 
   const eachAlone = given !== undefined && isConfluent(given)
+  if (eachAlone) refuseUnused(options)
   const timeout = options.requestTimeout ?? (eachAlone ? MESSAGE_TIMEOUT : '30s')
   const requestTimeoutMs = requireDuration('requestTimeout', timeout, 1)
   const partitions = kafka ? new KafkaPartitions() : null
@@ -186,6 +187,16 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     publish,
     connect: async () => own?.connect(),
     disconnect: async () => own?.disconnect(),
+  }
+}
+
+// librdkafka tries again and fills its requests by settings of its own.
+function refuseUnused(options: KafkaPublisherOptions): void {
+  for (const option of ['retries', 'maxRequestBytes'] as const) {
+    if (options[option] === undefined) continue
+    throw new OutboxOptionsError(
+      `${option} means nothing to a Confluent producer, which goes by its own settings; remove it here and set those`,
+    )
   }
 }
 

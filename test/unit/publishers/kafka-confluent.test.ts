@@ -37,7 +37,7 @@ function fakeConfluent(answer: (value: string) => Promise<Error | undefined> | E
       return acks
     },
   }
-  return { publisher: kafkaPublisher({ producer: producer as never }), sent }
+  return { publisher: kafkaPublisher({ producer: producer as never }), producer, sent }
 }
 
 const event = (value: number, aggregateId: string, topic = 'orders') =>
@@ -85,6 +85,13 @@ describe('kafkaPublisher with a Confluent producer', () => {
   it('reckons with librdkafka holding on to a message for as long as it does by default', () => {
     const { publisher } = fakeConfluent(() => undefined)
     expect(publisher.settlesWithinMs).toBeGreaterThanOrEqual(2 * 300_000)
+  })
+
+  it.each(['retries', 'maxRequestBytes'])('refuses %s, which would do nothing', (option) => {
+    const { producer } = fakeConfluent(() => undefined)
+    expect(() => kafkaPublisher({ producer: producer as never, [option]: 5 })).toThrow(
+      new RegExp(`${option} means nothing to a Confluent producer`),
+    )
   })
 
   it('says how its client is used when it is given for one of kafkajs', () => {
