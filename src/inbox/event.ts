@@ -114,13 +114,18 @@ class ReadEvent implements InboxEvent {
 
 function plainSource(message: InboxMessage): Source {
   const fields = message as unknown as Record<string, unknown>
-  const headers = isObject(fields['headers']) ? Object.entries(fields['headers']) : []
+  const given = isObject(fields['headers']) ? Object.entries(fields['headers']) : []
+  const headers = toHeaders(given.map(([name, value]) => [name, [value]]))
+  // An event that a handler got has these among its headers.
+  const beside = (name: Field) => (BESIDE.has(name) ? headers[HEADERS[name]] : undefined)
   return {
-    field: (name) => fields[name],
+    headers,
+    field: (name) => fields[name] ?? beside(name),
     payload: () => fields['payload'],
-    headers: toHeaders(headers.map(([name, value]) => [name, [value]])),
   }
 }
+
+const BESIDE = new Set<Field>(['version', 'correlationId', 'traceparent'])
 
 // The first that has an id decides about all fields: nothing is put together from two sources.
 function brokerSource(message: OpenedMessage): Source {

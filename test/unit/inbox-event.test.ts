@@ -4,8 +4,9 @@ import type { KafkaMessage } from 'kafkajs'
 import { describe, expect, it } from 'vitest'
 import { UnreadableMessageError } from '../../src/errors.ts'
 import { readEvent } from '../../src/inbox/event.ts'
-import type { InboxMessage } from '../../src/inbox/message.ts'
+import type { InboxMessage, PlainMessage } from '../../src/inbox/message.ts'
 import { isStorable } from '../../src/payload.ts'
+import { outboxEvent } from '../support/sample-events.ts'
 
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057'
 const PAYLOAD = { total: 42, text: 'größer' }
@@ -138,6 +139,22 @@ describe('an event', () => {
     const body = json({ ...attributes, data: PAYLOAD })
     expect(readEvent(kafka(given, body)).id).toBe(ID)
     expect(readEvent(amqp(given, body, { contentType: STRUCTURED })).id).toBe(ID)
+  })
+
+  it('keeps what a handler finds in the headers of its event: correlation, trace and version', () => {
+    const own = { 'correlation-id': 'request 9', traceparent: '00-1-2-01', 'event-version': '2' }
+    const handled = outboxEvent({ headers: { ...own, 'event-id': 'not of this object' } })
+    expect(readEvent(handled)).toMatchObject({
+      id: handled.id,
+      correlationId: 'request 9',
+      traceparent: '00-1-2-01',
+      version: '2',
+    })
+    expect(
+      readEvent({ id: ID, correlationId: 'mine', headers: own } as PlainMessage),
+    ).toMatchObject({
+      correlationId: 'mine',
+    })
   })
 
   it('is known by the messageId of an AMQP message that says no more', () => {
