@@ -1,6 +1,5 @@
-// The loops of the background, as the outbox makes them: a step that fails is told of and tried again, and
-// nobody waits for it.
-import type { Lifecycle } from './lifecycle.ts'
+// The loops of the background, of an outbox or an inbox: a step that fails is told of and tried again, and nobody
+// waits for it.
 import type { Logger } from './logger.ts'
 import { Loop, type LoopOptions } from './loop.ts'
 import { BACKGROUND_STEP, Trouble } from './trouble.ts'
@@ -11,7 +10,11 @@ export type NewLoop = (
   run: LoopOptions['run'],
 ) => Loop
 
-export function backgroundLoops(lifecycle: Lifecycle, logger: Logger): NewLoop {
+/** `tell`: whom to tell of each failure, besides the log. */
+export function backgroundLoops(
+  logger: Logger,
+  tell: (failure: { step: string; error: Error }) => void = () => {},
+): NewLoop {
   return (step, intervalMs, run) => {
     const trouble = new Trouble(logger, BACKGROUND_STEP)
     return new Loop({
@@ -19,7 +22,7 @@ export function backgroundLoops(lifecycle: Lifecycle, logger: Logger): NewLoop {
       run,
       onError: (error) => {
         trouble.happened({ err: error, step })
-        lifecycle.tell('error', { step, error })
+        tell({ step, error })
       },
       onRecovered: () => trouble.isOver({ step }),
     })

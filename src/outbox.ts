@@ -70,7 +70,7 @@ export class Outbox<
     const db = databaseOf(given.db)
     const lifecycle = new Lifecycle(options.logger)
     const store = postgresStore(db, options)
-    const newLoop = backgroundLoops(lifecycle, options.logger)
+    const newLoop = backgroundLoops(options.logger, (failure) => lifecycle.tell('error', failure))
     const wakePollers = () => this.#pipelines.wake()
 
     const units = new UnitsOfWork({

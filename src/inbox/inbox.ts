@@ -1,5 +1,6 @@
 // createInbox(): each event handled once per consumer. The record that an event was handled and what the handling
 // did are one transaction, so a crash at any point leaves both or nothing, and the next delivery goes by that.
+import { backgroundLoops } from '../background.ts'
 import type { EventCatalog, EventName, ReceivedPayload } from '../catalog.ts'
 import { Cleaner } from '../cleaner.ts'
 import { databaseOf } from '../drivers/database-of.ts'
@@ -11,12 +12,11 @@ import type {
   TransactionSettings,
 } from '../drivers/driver.ts'
 import { OutboxOptionsError } from '../errors.ts'
-import { Loop } from '../loop.ts'
+import type { Loop } from '../loop.ts'
 import { raceTimeout } from '../race-timeout.ts'
 import { openOn, runScoped, secondTransaction } from '../scopes.ts'
 import { isSerializationFailure } from '../store/database.ts'
 import { type InboxStore, inboxStore, type Place } from '../store/inbox.ts'
-import { BACKGROUND_STEP, Trouble } from '../trouble.ts'
 import { type InboxEvent, readEvent } from './event.ts'
 import { runGuarded } from './guard.ts'
 import type { InboxMessage } from './message.ts'
@@ -94,17 +94,13 @@ export class Inbox<
     const options = resolveInboxOptions(given)
     const database = databaseOf(given.db)
     const store = inboxStore(database, options)
-    const trouble = new Trouble(options.logger, BACKGROUND_STEP)
-    const step = { step: 'inbox cleanup' }
+    const newLoop = backgroundLoops(options.logger)
     this.#database = database
     this.#options = options
     this.#store = store
     this.#cleaner = new Cleaner([(limit, after) => store.purge(limit, after)], options.logger)
-    this.#cleanLoop = new Loop({
-      intervalMs: options.cleanup?.pauseMs ?? 0,
-      run: () => this.#cleaner.runOnce(),
-      onError: (error) => trouble.happened({ err: error, ...step }),
-      onRecovered: () => trouble.isOver(step),
+    this.#cleanLoop = newLoop('inbox cleanup', options.cleanup?.pauseMs ?? 0, () => {
+      return this.#cleaner.runOnce()
     })
   }
 
