@@ -18,7 +18,7 @@ import { openOn, runScoped, secondTransaction } from '../scopes.ts'
 import { isSerializationFailure } from '../store/database.ts'
 import { type InboxStore, inboxStore, type Place } from '../store/inbox.ts'
 import { type InboxEvent, readEvent } from './event.ts'
-import { runGuarded } from './guard.ts'
+import { runAlone, runGuarded } from './guard.ts'
 import type { InboxMessage } from './message.ts'
 import { type InboxOptions, type ResolvedInboxOptions, resolveInboxOptions } from './options.ts'
 import { requirePlace } from './place.ts'
@@ -135,7 +135,7 @@ export class Inbox<
   /**
    * The same inside a transaction that is open already, such as that of withOutbox(): what was consumed, changed and
    * emitted is one. It is a savepoint there: if `work` throws, the record goes with its effects, whatever becomes of
-   * the rest. With `order: 'aggregate'` the transaction has to be read committed.
+   * the rest; so await one before the next. With `order: 'aggregate'` the transaction has to be read committed.
    */
   async onceIn<T>(
     tx: TransactionOf<TDb>,
@@ -144,7 +144,9 @@ export class Inbox<
   ): Promise<InboxOutcome<T>> {
     const delivered = this.#read('onceIn', message, work)
     const open = this.#database.join(tx)
-    const outcome = await open.savepoint((inner) => this.#handle(inner, delivered, work))
+    const outcome = await runAlone(tx as object, () => {
+      return open.savepoint((inner) => this.#handle(inner, delivered, work))
+    })
     return this.#told(delivered, outcome)
   }
 

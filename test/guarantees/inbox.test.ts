@@ -269,6 +269,44 @@ it('takes the record back with the effects when the work fails in an open transa
   expect(await effects()).toEqual(['e2'])
 })
 
+it('refuses a second event beside another in one transaction, whose savepoint would undo both', async () => {
+  const inbox = create()
+  await fixture.db.transaction(async (tx) => {
+    const begun = defer()
+    const first = inbox.onceIn(tx, { id: 'e1' }, async () => {
+      await begun.promise
+      throw new Error('not now')
+    })
+    const failed = first.catch((error: Error) => error.message)
+    const second = inbox.onceIn(tx, { id: 'e2' }, async (inner) => {
+      await addEffect(inner, 'e2')
+      begun.resolve()
+      await failed
+    })
+    await expect(second.finally(begun.resolve)).rejects.toMatchObject({ code: 'NESTED' })
+    expect(await failed).toBe('not now')
+    await inbox.onceIn(tx, { id: 'e2' }, (inner) => addEffect(inner, 'e2'))
+  })
+  expect(await remembered()).toEqual(['billing/e2'])
+  expect(await effects()).toEqual(['e2'])
+})
+
+it('handles one event inside another, each with its own fate', async () => {
+  const inbox = create()
+  await fixture.db.transaction(async (outer) => {
+    await inbox.onceIn(outer, { id: 'e1' }, async (tx) => {
+      await addEffect(tx, 'e1')
+      const failing = inbox.onceIn(tx, { id: 'e2' }, async (inner) => {
+        await addEffect(inner, 'e2')
+        throw new Error('not now')
+      })
+      await expect(failing).rejects.toThrow('not now')
+    })
+  })
+  expect(await remembered()).toEqual(['billing/e1'])
+  expect(await effects()).toEqual(['e1'])
+})
+
 it('consumes, changes and emits in one transaction, or does none of it', async () => {
   const outbox = fixture.outbox({ publisher: handlersPublisher({ handlers: {} }) })
   const inbox = create()
