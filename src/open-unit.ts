@@ -5,6 +5,7 @@ import type { OpenTransaction } from './drivers/driver.ts'
 import { type Emit, type EmitArguments, prepareEmitted } from './emit.ts'
 import { overError } from './errors.ts'
 import type { PreparedEvent } from './events.ts'
+import { Nesting } from './nesting.ts'
 import type { ResolvedOptions } from './options.ts'
 import { enclosingScope, type OpenScope, runInScope, scopeOf } from './scopes.ts'
 
@@ -18,6 +19,7 @@ export interface Scope extends OpenScope {
   readonly tx: unknown
   /** Opens a scope inside this one. */
   readonly savepoint: (work: Nested) => Promise<unknown>
+  readonly nesting: Nesting
   state: 'open' | 'kept' | 'rolled back'
 }
 
@@ -31,7 +33,6 @@ export class OpenUnit {
   readonly #backlog: Backlog
   readonly #root: Scope
   readonly #emitted: Emitted[] = []
-  #openSavepoints = 0
   #sealed = false
 
   constructor(
@@ -42,7 +43,7 @@ export class OpenUnit {
   ) {
     this.#options = options
     this.#backlog = backlog
-    this.#root = this.#openScope(open, null, place)
+    this.#root = this.#openScope(open, null, place, new Nesting())
   }
 
   run<T>(work: (tx: unknown) => Promise<T> | T): Promise<T> {
@@ -67,7 +68,7 @@ export class OpenUnit {
   /** Ends the unit and answers its events, in the order of emit. */
   finish(): readonly PreparedEvent[] {
     this.seal()
-    if (this.#openSavepoints > 0) throw overError('a nested transaction was still running')
+    this.#root.nesting.check()
     const kept = this.#kept()
     for (const one of kept) {
       // Somebody may have caught the refusal. Committing without the event would lose it all the same.
@@ -95,6 +96,7 @@ export class OpenUnit {
     open: OpenTransaction<unknown>,
     parent: Scope | null,
     { owner, client }: Pick<OpenScope, 'owner' | 'client'>,
+    nesting: Nesting,
   ): Scope {
     const savepoint = (work: Nested) => this.#nest(open, scope, work)
     const use = () => {
@@ -113,6 +115,7 @@ export class OpenUnit {
       parent,
       tx,
       savepoint,
+      nesting,
       state: 'open',
     }
     return scope
@@ -120,21 +123,24 @@ export class OpenUnit {
 
   /** A savepoint: what is emitted inside is kept only if it is. */
   async #nest(open: OpenTransaction<unknown>, parent: Scope, work: Nested): Promise<unknown> {
-    this.#openSavepoints += 1
     let scope: Scope | null = null
     try {
-      const result = await open.savepoint((inner) => {
-        const opened = this.#openScope(inner, parent, parent)
-        scope = opened
-        return runInScope(opened, async () => settle(work(opened.tx)))
-      })
+      const result = await parent.nesting.nest((nesting) =>
+        open.savepoint((inner) => {
+          const opened = this.#openScope(inner, parent, parent, nesting)
+          scope = opened
+          return runInScope(opened, async () => {
+            const answer = await settle(work(opened.tx))
+            nesting.check()
+            return answer
+          })
+        }),
+      )
       if (scope) (scope as Scope).state = 'kept'
       return result
     } catch (error) {
       if (scope) (scope as Scope).state = 'rolled back'
       throw error
-    } finally {
-      this.#openSavepoints -= 1
     }
   }
 }

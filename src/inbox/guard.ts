@@ -3,30 +3,25 @@
 // that an event was handled whose effects are gone. So it would be if a nested transaction were still running.
 import type { OpenTransaction } from '../drivers/driver.ts'
 import { OutboxError, overError } from '../errors.ts'
+import { Nesting } from '../nesting.ts'
 import { settle } from '../open-unit.ts'
 
 export async function runGuarded<T>(
   open: OpenTransaction<unknown>,
   work: (tx: unknown) => Promise<T> | T,
+  nesting = new Nesting(),
   useOuter: () => void = () => {},
 ): Promise<T> {
   let isOver = false
-  let running = 0
   const use = () => {
     useOuter()
     if (isOver) throw overError('the transaction was used')
   }
-  const savepoint = async (nested: (tx: unknown) => unknown) => {
-    running += 1
-    try {
-      return await open.savepoint((inner) => runGuarded(inner, nested, use))
-    } finally {
-      running -= 1
-    }
-  }
+  const savepoint = (nested: (tx: unknown) => unknown) =>
+    nesting.nest((level) => open.savepoint((inner) => runGuarded(inner, nested, level, use)))
   try {
     const result = await settle(work(open.guarded({ use, savepoint })))
-    if (running > 0) throw overError('a nested transaction was still running')
+    nesting.check()
     return result
   } finally {
     isOver = true

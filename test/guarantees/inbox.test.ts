@@ -228,6 +228,25 @@ it('does not say "handled" while a nested transaction that nobody awaited is sti
   expect(await effects()).toEqual([])
 })
 
+it('does not say "handled" of effects that a nested transaction beside them took along', async () => {
+  const failing = create().once({ id: 'e1' }, async (tx) => {
+    const begun = defer()
+    const first = tx
+      .transaction(async () => {
+        await begun.promise
+        throw new Error('not now')
+      })
+      .catch(() => {})
+    await tx.transaction(async (inner) => {
+      await addEffect(inner, 'e1')
+      begun.resolve()
+      await first
+    })
+  })
+  await expect(failing).rejects.toMatchObject({ code: 'NESTED' })
+  expect(await remembered()).toEqual([])
+})
+
 it('closes a nested transaction to what it leaves behind', async () => {
   await create().once({ id: 'e1' }, async (tx) => {
     const late = await tx.transaction(async (nested) => nested)

@@ -88,6 +88,24 @@ describeEach(ALL_DRIVERS, (fixture) => {
     expect(await savedTypes()).toEqual([])
   })
 
+  it('refuses to commit what a nested transaction undid that rolled back beside it', async () => {
+    const outbox = fixture.handling({})
+    const begun = defer()
+    const work = outbox.withOutbox(async (tx, emit) => {
+      const first = nest(tx, () => begun.promise.then(refuse)).catch(() => {})
+      const second = nest(tx, async (inner) => {
+        await query(inner, 'insert into accounts values (9, 0)')
+        emit(named('of what was undone'))
+        begun.resolve()
+        await first
+      })
+      await second.catch(() => {})
+    })
+    await expect(work).rejects.toMatchObject({ code: 'NESTED' })
+    expect(await savedTypes()).toEqual([])
+    expect(await fixture.sql`select id from accounts`).toEqual([])
+  })
+
   it('refuses what a savepoint leaves behind when it is over', async () => {
     const outbox = fixture.handling({})
     await outbox.withOutbox(async (tx) => {
