@@ -69,6 +69,15 @@ export class StoreError extends OutboxError {
   override readonly name = 'StoreError'
 }
 
+/** Postgres takes nothing more in a transaction in which a statement has failed, and does not commit it. */
+export function rolledBack(when: string, options?: { cause: unknown }): StoreError {
+  return new StoreError(
+    'ROLLED_BACK',
+    `${when}: a statement of the transaction had failed and its error was caught, so Postgres rolls it back and nothing is saved; let the error out of the work, or run what may fail in a savepoint`,
+    options,
+  )
+}
+
 /** A publisher could not deliver. Seen in lifecycle events and in `last_error`, never by the caller. */
 export class PublishError extends OutboxError {
   override readonly name = 'PublishError'

@@ -2,7 +2,7 @@
 // commit on it, and always give it back, with the error if it may be broken, so that the pool drops it. COMMIT's
 // answer says whether it committed: Postgres answers ROLLBACK, without an error, when a statement had failed.
 import type { Pool, PoolClient, QueryConfig } from 'pg'
-import { OutboxOptionsError, overError, StoreError, toError } from '../errors.ts'
+import { OutboxOptionsError, overError, rolledBack, toError } from '../errors.ts'
 import type { SQL } from '../store/sql.ts'
 import { requireMethods } from '../validate.ts'
 import type { Database, OpenTransaction, TransactionWatch } from './driver.ts'
@@ -114,10 +114,7 @@ class Session {
       throw thrown
     })
     if (command === 'COMMIT') return result
-    throw new StoreError(
-      'ROLLED_BACK',
-      `COMMIT was answered with ${command}: a statement of the transaction had failed, so nothing was saved; let its error out of the work, or run it in tx.savepoint(work)`,
-    )
+    throw rolledBack(`COMMIT was answered with ${command}`)
   }
 
   #open(): Open {

@@ -2,13 +2,14 @@
 // failure into an error that says what was being done and tells nobody's data.
 import type { Executor } from '../drivers/driver.ts'
 import { formatDuration } from '../duration.ts'
-import { StoreError } from '../errors.ts'
+import { rolledBack, StoreError } from '../errors.ts'
 import { raceTimeout } from '../race-timeout.ts'
 import { sql, type SQL } from './sql.ts'
 
 const UNDEFINED_TABLE = '42P01'
 const UNDEFINED_COLUMN = '42703'
 const DUPLICATE_TABLE = '42P07'
+const FAILED_TRANSACTION = '25P02'
 const SERIALIZATION_FAILURES = new Set<unknown>(['40001', '40P01'])
 
 /** Whether Postgres gave up a transaction that would go through if it were run again. */
@@ -58,6 +59,7 @@ function storeError(step: string, cause: unknown): StoreError {
       safe,
     )
   }
+  if (code === FAILED_TRANSACTION) return rolledBack(step, safe)
   if (code === DUPLICATE_TABLE) {
     return new StoreError(
       'STORE_FAILED',

@@ -1,7 +1,7 @@
 // Every SQL statement of the inbox, one function each. The table says what has been handled, so that row and effects
 // are one transaction. No session state: it works behind PgBouncer.
 import type { Database, Executor } from '../drivers/driver.ts'
-import { OutboxOptionsError, StoreError } from '../errors.ts'
+import { OutboxOptionsError } from '../errors.ts'
 import { run, runWithin } from './database.ts'
 import { migrate } from './migrate.ts'
 import { sql } from './sql.ts'
@@ -10,8 +10,6 @@ import { lockName, qualifiedName, type TableName } from './table-name.ts'
 
 /** For statements of the background, whose connection may be dead. */
 const STATEMENT_TIMEOUT_MS = 30_000
-
-const FAILED_TRANSACTION = '25P02'
 
 /** What became of a delivery: this is the first, there was one before, or a later event was handled before it. */
 type Recorded = 'first' | 'duplicate' | 'late'
@@ -148,15 +146,5 @@ export function inboxStore(db: Database<unknown>, rules: InboxRules): InboxStore
 // Where a statement has failed and the error was caught, Postgres answers COMMIT with a rollback, and some drivers
 // report that as success: the broker would be told that an event was handled whose effects are gone.
 async function confirm(tx: Executor): Promise<void> {
-  try {
-    await run(tx, 'confirm the effects', sql`select 1`)
-  } catch (thrown) {
-    const { cause } = thrown as StoreError
-    if ((cause as { code?: unknown } | undefined)?.code !== FAILED_TRANSACTION) throw thrown
-    throw new StoreError(
-      'STORE_FAILED',
-      'a statement of the work failed and its error was caught, so Postgres will not commit the transaction; let the error out, or put what may fail into a savepoint',
-      { cause },
-    )
-  }
+  await run(tx, 'confirm the effects', sql`select 1`)
 }

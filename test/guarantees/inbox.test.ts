@@ -178,7 +178,7 @@ it('does not say "handled" when a statement failed, its error was caught, and Po
     await addEffect(tx, 'e1')
     await tx.execute(raw`select 1 / 0`).catch(() => {})
   })
-  await expect(careless).rejects.toMatchObject({ code: 'STORE_FAILED' })
+  await expect(careless).rejects.toMatchObject({ code: 'ROLLED_BACK' })
   await expect(careless).rejects.toThrow(/savepoint/)
   const nested = db.transaction(async (tx) => {
     const inner = inbox.onceIn(tx, { id: 'e2' }, async (savepoint) => {

@@ -86,6 +86,18 @@ describeEach(ALL_DRIVERS, (fixture) => {
     expect(await fixture.rows()).toEqual([])
   })
 
+  it('says that a statement had failed whose error was caught, and that nothing is saved', async () => {
+    const work = fixture.handling(unexpected).withOutbox(async (tx, emit) => {
+      emit(newEvent())
+      await query(tx, 'select 1 / 0').catch(() => {})
+    })
+    await expect(work).rejects.toMatchObject({
+      code: 'ROLLED_BACK',
+      message: expect.stringMatching(/error was caught.*savepoint/) as string,
+    })
+    expect(await fixture.rows()).toEqual([])
+  })
+
   it('rolls back the business when the events cannot be saved, and says why without the payload', async () => {
     const outbox = fixture.handling(unexpected, { table: 'missing' })
     await fixture.sql`create table payments (id int primary key)`
