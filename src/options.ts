@@ -269,7 +269,8 @@ export function resolveOptions(
 
 function resolveDestinations(publisher: OutboxOptions['publisher']): readonly RoutedPublisher[] {
   if (isRouter(publisher)) return publisher.destinations
-  requireMethods('publisher', publisher, ['publish'], 'a publisher such as kafkaPublisher()')
+  const wanted = 'a publisher such as kafkaPublisher(), or several in a routerPublisher()'
+  requireMethods('publisher', publisher, ['publish'], wanted)
   return [{ name: publisher.name, publisher, topics: EVERY_TOPIC }]
 }
 

@@ -24,7 +24,10 @@ export function suggest(name: string, known: readonly string[]): string {
 /** What was probably meant: a typo away, or the beginning of what was written. */
 function nearest(key: string, known: readonly string[]): string | undefined {
   const near = known.filter((name) => {
-    return leven(name, key) <= Math.max(2, key.length / 4) || key.startsWith(name)
+    const distance = leven(name, key)
+    // Of a short name little may be wrong: everything is two letters away from a name of two.
+    const isTypo = distance <= Math.max(2, key.length / 4) && distance < key.length / 2
+    return isTypo || key.startsWith(name)
   })
   return near.toSorted((a, b) => leven(a, key) - leven(b, key))[0]
 }
