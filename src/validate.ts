@@ -26,7 +26,7 @@ function nearest(key: string, known: readonly string[]): string | undefined {
   const near = known.filter((name) => {
     const distance = leven(name, key)
     // Of a short name little may be wrong: everything is two letters away from a name of two.
-    const isTypo = distance <= Math.max(2, key.length / 4) && distance < key.length / 2
+    const isTypo = distance <= Math.max(2, key.length / 4) && distance <= key.length / 2
     return isTypo || key.startsWith(name)
   })
   return near.toSorted((a, b) => leven(a, key) - leven(b, key))[0]
