@@ -50,6 +50,12 @@ export class OutboxOptionsError extends OutboxError {
   }
 }
 
+export function noTransaction(): OutboxOptionsError {
+  return new OutboxOptionsError(
+    'tx must be an open transaction, as withOutbox() or once() hands it out, not a database or a client',
+  )
+}
+
 /** An event was refused at emit. The unit of work rolls back; nothing is saved. */
 export class EventRefusedError extends OutboxError {
   override readonly name = 'EventRefusedError'

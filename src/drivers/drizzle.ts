@@ -1,6 +1,6 @@
 // Drizzle over any Postgres driver. It has no hook for savepoints or for the end of a transaction, so the
 // transaction that the callback gets is a proxy; and it does not tell how COMMIT was answered.
-import { overError } from '../errors.ts'
+import { noTransaction, overError } from '../errors.ts'
 import type { SQL } from '../store/sql.ts'
 import type { Database, DrizzleDatabase, OpenTransaction, TransactionWatch } from './driver.ts'
 
@@ -30,7 +30,12 @@ export function drizzleDatabase(db: DrizzleDatabase): Database<DrizzleTransactio
       return (await db.transaction(run, config)) as T
     },
     // Who began it knows when it is over.
-    join: (tx) => openTransaction(tx, { isOver: false }),
+    join(tx) {
+      // A database itself has no rollback(), and would begin a transaction of its own.
+      if (typeof (tx as { rollback?: unknown } | null)?.rollback !== 'function')
+        throw noTransaction()
+      return openTransaction(tx, { isOver: false })
+    },
   }
 }
 

@@ -2,7 +2,7 @@
 // commit on it, and always give it back, with the error if it may be broken, so that the pool drops it. COMMIT's
 // answer says whether it committed: Postgres answers ROLLBACK, without an error, when a statement had failed.
 import type { Pool, PoolClient, QueryConfig } from 'pg'
-import { OutboxOptionsError, overError, rolledBack, toError } from '../errors.ts'
+import { noTransaction, OutboxOptionsError, overError, rolledBack, toError } from '../errors.ts'
 import type { SQL } from '../store/sql.ts'
 import { requireMethods } from '../validate.ts'
 import type { Database, OpenTransaction, TransactionWatch } from './driver.ts'
@@ -52,8 +52,7 @@ async function begin<T>(pool: Pool, text: string, work: (open: Open) => Promise<
 }
 
 function join(tx: NodePostgresTransaction): Open {
-  const remedy = 'the transaction that withOutbox() or once() hands out, not a client of the pool'
-  requireMethods('tx', tx, ['query', 'savepoint'], remedy)
+  if (typeof tx?.savepoint !== 'function') throw noTransaction()
   const send = tx.query as (...given: unknown[]) => unknown
   return {
     tx,

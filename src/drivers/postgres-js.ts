@@ -3,7 +3,7 @@
 // which its ROLLBACK throws past everybody, and queries that are sent when the unit of work is over.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Sql, TransactionSql } from 'postgres'
-import { OutboxOptionsError, overError } from '../errors.ts'
+import { noTransaction, OutboxOptionsError, overError } from '../errors.ts'
 import type { SQL } from '../store/sql.ts'
 import type { Database, OpenTransaction, TransactionWatch } from './driver.ts'
 import { refuseRenaming } from './postgres-js-transform.ts'
@@ -113,6 +113,7 @@ function openTransaction<TTypes extends Types>(
 
 // Whoever began it watches over its connection.
 function join<TTypes extends Types>(tx: TransactionSql<TTypes>): Open<TTypes> {
+  if (typeof tx?.savepoint !== 'function') throw noTransaction()
   return {
     tx,
     query: (statement) => read(build(tx, statement)),

@@ -1,7 +1,7 @@
 // createInbox(): each event handled once per consumer. The record that an event was handled and what the handling
 // did are one transaction, so a crash at any point leaves both or nothing, and the next delivery goes by that.
 import { backgroundLoops } from '../background.ts'
-import type { EventCatalog, EventName, ReceivedPayload } from '../catalog.ts'
+import type { EventCatalog } from '../catalog.ts'
 import { Cleaner } from '../cleaner.ts'
 import { databaseOf } from '../drivers/database-of.ts'
 import type {
@@ -22,6 +22,7 @@ import { runAlone, runGuarded } from './guard.ts'
 import type { InboxMessage } from './message.ts'
 import { type InboxOptions, type ResolvedInboxOptions, resolveInboxOptions } from './options.ts'
 import { requirePlace } from './place.ts'
+import type { InboxOutcome, InboxWork } from './work.ts'
 
 export { UnreadableMessageError } from '../errors.ts'
 export type { InboxEvent } from './event.ts'
@@ -33,26 +34,7 @@ export type {
   PlainMessage,
 } from './message.ts'
 export type { InboxOptions } from './options.ts'
-
-/** What became of a message. Only `handled` has called the work. */
-export type InboxOutcome<T> =
-  | { readonly outcome: 'handled'; readonly result: T }
-  /** It was handled before. */
-  | { readonly outcome: 'duplicate' }
-  /** With `order: 'aggregate'`: a later event of its aggregate was handled before it. Nothing is recorded. */
-  | { readonly outcome: 'late' }
-
-/** An event as the work gets it: with a catalog, its type tells its payload. */
-export type EventOf<TEvents extends EventCatalog | undefined> = [TEvents] extends [EventCatalog]
-  ? {
-      [Name in EventName<TEvents>]: InboxEvent<Name, ReceivedPayload<TEvents, Name>>
-    }[EventName<TEvents>]
-  : InboxEvent
-
-type Work<TDb extends AnyDatabase, TEvents extends EventCatalog | undefined, T> = (
-  tx: TransactionOf<TDb>,
-  event: EventOf<TEvents>,
-) => Promise<T> | T
+export type { EventOf, InboxOutcome } from './work.ts'
 
 /** A message, read. The place is null where order is not kept. */
 type Delivered = { readonly event: InboxEvent; readonly place: Place | null }
@@ -109,7 +91,7 @@ export class Inbox<
    * event. If `work` throws, all of it rolls back, its error comes out unchanged, and the next delivery handles the
    * event. A delivery of the same event that is under way elsewhere is waited for.
    */
-  async once<T>(message: InboxMessage, work: Work<TDb, TEvents, T>): Promise<InboxOutcome<T>> {
+  async once<T>(message: InboxMessage, work: InboxWork<TDb, TEvents, T>): Promise<InboxOutcome<T>> {
     const delivered = this.#read('once', message, work)
     const inside = openOn(this.#database.client)
     if (inside) throw secondTransaction('once()', inside)
@@ -140,7 +122,7 @@ export class Inbox<
   async onceIn<T>(
     tx: TransactionOf<TDb>,
     message: InboxMessage,
-    work: Work<TDb, TEvents, T>,
+    work: InboxWork<TDb, TEvents, T>,
   ): Promise<InboxOutcome<T>> {
     const delivered = this.#read('onceIn', message, work)
     const open = this.#database.join(tx)

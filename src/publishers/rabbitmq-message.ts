@@ -1,7 +1,7 @@
 // An event as a message: where it goes, and what travels with it.
 import type { Options } from 'amqplib'
 import type { WireMessage } from '../envelope/wire-message.ts'
-import { toError } from '../errors.ts'
+import { withoutText } from '../errors.ts'
 import type { OutboxEvent } from '../events.ts'
 import { permanent } from './rabbitmq-errors.ts'
 import type { PublishFailure } from './publisher.ts'
@@ -34,8 +34,9 @@ export function toMessage(
   try {
     target = route ? route(event) : {}
   } catch (thrown) {
-    const error = toError(thrown)
-    return permanent(`the route of '${event.type}' failed: ${error.message}`, error)
+    // Its words may quote the payload.
+    const error = withoutText(thrown)
+    return permanent(`the route of '${event.type}' failed with ${error.name}`, error)
   }
   const place = { exchange, routingKey: event.topic, ...definedOnly(target) }
   if (typeof place.exchange !== 'string' || typeof place.routingKey !== 'string') {

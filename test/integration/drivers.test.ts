@@ -4,6 +4,7 @@ import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
 import pg from 'pg'
 import postgres from 'postgres'
 import { describe, expect, it } from 'vitest'
+import { databaseOf } from '../../src/drivers/database-of.ts'
 import { nodePostgres } from '../../src/drivers/node-postgres.ts'
 import { postgresJs } from '../../src/drivers/postgres-js.ts'
 import { createInbox } from '../../src/inbox/inbox.ts'
@@ -136,6 +137,11 @@ describeEach(ALL_DRIVERS, (fixture) => {
       expect(outcome).toEqual({ outcome: 'handled', result: [{ what: 'second' }] })
       await expect((async () => write(late, 'forgotten'))()).rejects.toMatchObject(over)
     })
+    const { client } = databaseOf(db)
+    for (const none of [db, client, {}, null]) {
+      const wrong = inbox.onceIn(none, { ...message, id: 'none' }, () => expect.fail('called'))
+      await expect(wrong).rejects.toMatchObject({ code: 'OPTIONS_INVALID' })
+    }
     expect((await fixture.rows()).map((row) => row.event_type)).toEqual(['Kept'])
     const effects = await fixture.sql`select what from effects`
     expect(effects.map(({ what }) => what as string)).toEqual(['nested', 'first', 'second'])

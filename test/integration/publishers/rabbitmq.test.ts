@@ -129,7 +129,7 @@ describeWithRabbit('rabbitmqPublisher, on a real server', () => {
   })
 
   it.each([
-    ['throws', () => JSON.parse('{') as never, /route of .* failed/],
+    ['throws', () => JSON.parse('{') as never, /route of .* failed with SyntaxError$/],
     ['answers nonsense', () => ({ exchange: 7 }) as never, /must be an object with exchange/],
   ])('makes an event whose route %s permanent, and no other', async (_, broken, message) => {
     const queue = await far.declareQueue()
