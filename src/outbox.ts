@@ -22,6 +22,7 @@ import { Pipelines } from './pipelines.ts'
 import { raceTimeout } from './race-timeout.ts'
 import { Settler } from './settle.ts'
 import { stopOnSignals } from './signals.ts'
+import { StartStop } from './start-stop.ts'
 import { postgresStore } from './store/postgres.ts'
 import type { SavedEvent, Store } from './store/store.ts'
 import { type UnitOfWorkOptions, UnitsOfWork } from './unit-of-work.ts'
@@ -58,8 +59,10 @@ export class Outbox<
   readonly #cleanLoop: Loop
   readonly #checkLoop: Loop
   readonly #background = new AsyncResource('aftercommit')
-  #starting: Promise<void> | null = null
-  #stopping: Promise<void> | null = null
+  readonly #life = new StartStop(
+    () => this.#start(),
+    () => this.#stop(),
+  )
 
   /** What was given up: list, retry, discard. */
   readonly deadLetters: DeadLetters
@@ -146,12 +149,7 @@ export class Outbox<
 
   /** Starts publishing. Does not wait for the broker: while it is away, events wait in the table. */
   start(): Promise<void> {
-    if (this.#stopping) return this.#stopping.then(() => this.start())
-    this.#starting ??= this.#start().catch((error) => {
-      this.#starting = null
-      throw error
-    })
-    return this.#starting
+    return this.#life.start()
   }
 
   /**
@@ -159,11 +157,7 @@ export class Outbox<
    * instance takes it at once. Units of work may go on: their events are saved, for whoever is running.
    */
   stop(): Promise<void> {
-    this.#stopping ??= this.#stop().finally(() => {
-      this.#starting = null
-      this.#stopping = null
-    })
-    return this.#stopping
+    return this.#life.stop()
   }
 
   /**
@@ -219,8 +213,6 @@ export class Outbox<
   }
 
   async #stop(): Promise<void> {
-    // A start that failed has nothing to stop, and whoever called it has its error.
-    await this.#starting?.catch(() => {})
     const { stopTimeoutMs, logger } = this.#options
     const drained = this.#pipelines.drain().then(() => this.#settler.idle())
     if ((await raceTimeout(drained, stopTimeoutMs, KEEP_ALIVE)) === 'late') {

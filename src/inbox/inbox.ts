@@ -15,6 +15,7 @@ import { OutboxOptionsError } from '../errors.ts'
 import type { Loop } from '../loop.ts'
 import { raceTimeout } from '../race-timeout.ts'
 import { openOn, runScoped, secondTransaction } from '../scopes.ts'
+import { StartStop } from '../start-stop.ts'
 import { isSerializationFailure } from '../store/database.ts'
 import { type InboxStore, inboxStore, type Place } from '../store/inbox.ts'
 import { type InboxEvent, readEvent } from './event.ts'
@@ -68,8 +69,10 @@ export class Inbox<
   readonly #cleanLoop: Loop
   /** Set when order turns out to need it: saying it costs each transaction a statement. */
   #config: TransactionSettings | undefined
-  #starting: Promise<void> | null = null
-  #stopping: Promise<void> | null = null
+  readonly #life = new StartStop(
+    () => this.#start(),
+    () => this.#stop(),
+  )
 
   /** @internal Use createInbox(). */
   constructor(given: InboxOptions<TDb, TEvents>) {
@@ -139,21 +142,12 @@ export class Inbox<
 
   /** Makes sure of the table and starts cleaning up. once() does not need it. */
   start(): Promise<void> {
-    if (this.#stopping) return this.#stopping.then(() => this.start())
-    this.#starting ??= this.#start().catch((error) => {
-      this.#starting = null
-      throw error
-    })
-    return this.#starting
+    return this.#life.start()
   }
 
   /** Ends the cleanup. once() goes on working; nothing else is held open. */
   stop(): Promise<void> {
-    this.#stopping ??= this.#stop().finally(() => {
-      this.#starting = null
-      this.#stopping = null
-    })
-    return this.#stopping
+    return this.#life.stop()
   }
 
   /** Deletes what this consumer handled longer ago than its retention, now. Answers how many rows. */
@@ -173,8 +167,6 @@ export class Inbox<
   }
 
   async #stop(): Promise<void> {
-    // A start that failed has nothing to stop, and whoever called it has its error.
-    await this.#starting?.catch(() => {})
     await raceTimeout(this.#cleanLoop.stop(), STOP_TIMEOUT_MS, { keepAlive: true })
   }
 

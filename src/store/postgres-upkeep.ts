@@ -2,6 +2,7 @@
 // none of them is in the way of the path, however large the table.
 import type { Executor } from '../drivers/driver.ts'
 import { run, runWithin } from './database.ts'
+import { readStats } from './postgres-stats.ts'
 import {
   type AnyNumber,
   EVENT_COLUMNS,
@@ -11,22 +12,8 @@ import {
   toEvent,
 } from './rows.ts'
 import { sql, type SQL } from './sql.ts'
-import type {
-  Count,
-  DeadLetterFilter,
-  DeadLetterPage,
-  Latency,
-  PurgeRequest,
-  Store,
-  StoreRules,
-} from './store.ts'
-import { lockName, qualifiedName, quoteName } from './table-name.ts'
-
-/** Counted one by one up to here. */
-const COUNTED = 10_000
-
-/** Latency is looked up over this many of the newest events. */
-const RECENT = 1_000
+import type { DeadLetterFilter, DeadLetterPage, PurgeRequest, Store, StoreRules } from './store.ts'
+import { lockName, qualifiedName } from './table-name.ts'
 
 type Upkeep = Pick<
   Store<never>,
@@ -158,64 +145,6 @@ export function upkeepStatements(db: Executor, rules: StoreRules): Upkeep {
     return Number(counted!.count)
   }
 
-  async function stats() {
-    const estimate = (name: string) => sql`(select c.reltuples::float8 from pg_class c
-      where c.oid = to_regclass(${`${quoteName(table.schema)}.${quoteName(name)}`}::text))`
-    const [[row], latency] = await Promise.all([
-      runHere<Record<keyof Counts, AnyNumber | null>>(
-        'count events',
-        sql`
-          select w.*, d.*, a.*, ${estimate(table.name)} as "rowsEstimate",
-            ${estimate(`${table.name}_available_idx`)} as "pendingEstimate",
-            ${estimate(`${table.name}_dead_idx`)} as "deadEstimate"
-          from (
-            select count(*)::int as pending, count(*) filter (where available_at <= now())::int as due,
-              count(*) filter (where attempts > 0)::int as retrying,
-              coalesce(max(attempts), 0)::int as "mostAttempts",
-              (extract(epoch from clock_timestamp() - min(created_at)) * 1000)::float8 as "lagMs"
-            from (select * from ${outbox} where status = 'pending'
-              order by available_at, seq limit ${COUNTED + 1}) p
-          ) w, (
-            select count(*)::int as dead
-            from (select 1 from ${outbox} where status = 'dead_letter' limit ${COUNTED + 1}) p
-          ) d, (
-            select count(*)::int as rows from (select 1 from ${outbox} limit ${COUNTED + 1}) p
-          ) a`,
-      ),
-      runHere<Record<keyof Latency, AnyNumber> & { type: string }>(
-        'look up latencies',
-        sql`
-          select event_type as type, count(*)::int as events, max(ms) as "maxMs",
-            percentile_cont(0.5) within group (order by ms) as "medianMs",
-            percentile_cont(0.95) within group (order by ms) as "p95Ms"
-          from (
-            select event_type, (extract(epoch from published_at - created_at) * 1000)::float8 as ms
-            from (select * from ${outbox} order by id desc limit ${RECENT}) newest
-            where status = 'published'
-          ) published group by event_type order by event_type`,
-      ),
-    ])
-    const counts = readNumbers(row!) as unknown as Counts
-    const { due, retrying, mostAttempts, lagMs } = counts
-    const pending = settleCount(counts.pending, counts.pendingEstimate)
-    const dead = settleCount(counts.dead, counts.deadEstimate)
-    const all = settleCount(counts.rows, counts.rowsEstimate)
-    const others = Math.max(0, all.count - pending.count - dead.count)
-    const published: Count = { count: others, exact: all.exact }
-    return {
-      pending,
-      dead,
-      published,
-      due,
-      retrying,
-      mostAttempts,
-      lagMs,
-      latency: Object.fromEntries(
-        latency.map(({ type, ...ms }) => [type, readNumbers(ms) as unknown as Latency]),
-      ),
-    }
-  }
-
   return {
     purge,
     listDeadLetters,
@@ -224,33 +153,8 @@ export function upkeepStatements(db: Executor, rules: StoreRules): Upkeep {
     countDeadLetters,
     countUnrouted,
     countPending,
-    stats,
+    stats: () => readStats(db, rules),
   }
-}
-
-interface Counts {
-  pending: number
-  due: number
-  retrying: number
-  mostAttempts: number
-  lagMs: number | null
-  dead: number
-  rows: number
-  rowsEstimate: number | null
-  pendingEstimate: number | null
-  deadEstimate: number | null
-}
-
-function readNumbers(row: Readonly<Record<string, AnyNumber | null>>) {
-  const numbers = Object.entries(row).map(([name, value]) => {
-    return [name, value === null ? null : Number(value)] as const
-  })
-  return Object.fromEntries(numbers)
-}
-
-function settleCount(counted: number, estimate: number | null): Count {
-  if (counted <= COUNTED) return { count: counted, exact: true }
-  return { count: Math.max(counted, Math.round(estimate ?? 0)), exact: false }
 }
 
 function matching(filter: DeadLetterFilter): SQL {

@@ -15,7 +15,7 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core'
 
-export { inboxTable } from '../inbox/table.ts'
+export { inboxTable } from './inbox-table.ts'
 
 export type EventStatus = 'pending' | 'published' | 'dead_letter'
 
