@@ -14,7 +14,15 @@ export interface TransactionSettings {
  * which are the user's: whoever reads a number says Number(), and everything else is cast to text by its statement.
  */
 export interface Executor {
-  query(statement: SQL): Promise<readonly unknown[]>
+  query(statement: SQL, options?: QueryOptions): Promise<readonly unknown[]>
+}
+
+export interface QueryOptions {
+  /**
+   * For what is run over and over and plans alike for any data: prepare it on its connection, where the client says
+   * that its connections keep what is prepared on them.
+   */
+  readonly prepare?: boolean
 }
 
 /** Whoever hands a transaction to a callback and wants to know what becomes of it. */

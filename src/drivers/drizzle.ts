@@ -2,7 +2,13 @@
 // transaction that the callback gets is a proxy; and it does not tell how COMMIT was answered.
 import { noTransaction, overError } from '../errors.ts'
 import type { SQL } from '../store/sql.ts'
-import type { Database, DrizzleDatabase, OpenTransaction, TransactionWatch } from './driver.ts'
+import type {
+  Database,
+  DrizzleDatabase,
+  OpenTransaction,
+  QueryOptions,
+  TransactionWatch,
+} from './driver.ts'
 
 /** A Drizzle transaction: it runs statements and nests. */
 interface DrizzleTransaction extends Pick<DrizzleDatabase, 'execute'> {
@@ -12,7 +18,7 @@ interface DrizzleTransaction extends Pick<DrizzleDatabase, 'execute'> {
 export function drizzleDatabase(db: DrizzleDatabase): Database<DrizzleTransaction> {
   return {
     client: (db as { $client?: unknown }).$client ?? db,
-    query: (statement) => execute(db, statement),
+    query: (statement, options) => execute(db, statement, options),
     begin: async <T>(
       work: (open: OpenTransaction<DrizzleTransaction>) => Promise<T>,
       settings = {},
@@ -44,7 +50,7 @@ type Life = { isOver: boolean }
 function openTransaction(tx: DrizzleTransaction, life: Life): OpenTransaction<DrizzleTransaction> {
   return {
     tx,
-    query: (statement) => execute(tx, statement),
+    query: (statement, options) => execute(tx, statement, options),
     savepoint: (work) => nest(tx, life, work),
     guarded: (watch) => guard(tx, watch),
   }
@@ -86,17 +92,50 @@ function guard(tx: DrizzleTransaction, { use, savepoint }: TransactionWatch<Driz
   })
 }
 
-// Drizzle asks a query for its SQL and that for its text and parameters, and looks no closer: so there is no need
-// to load Drizzle for its template, which would make bundlers ask for it where it is not in use.
-async function execute(db: Pick<DrizzleDatabase, 'execute'>, { text, values }: SQL) {
-  const built = { toQuery: () => ({ sql: text, params: [...values] }) }
+async function execute(
+  db: Pick<DrizzleDatabase, 'execute'>,
+  { text, values }: SQL,
+  { prepare = false }: QueryOptions = {},
+) {
+  const built = { sql: text, params: [...values] }
+  const session = prepare ? preparingSession(db) : null
   try {
-    const result = await db.execute({ getSQL: () => built })
+    const result = await (session
+      ? session.prepareQuery(built, undefined, 'aftercommit', false).execute()
+      : db.execute(asQuery(built)))
     // postgres-js answers with the rows, node-postgres and PGlite with an object around them.
     return (Array.isArray(result) ? result : (result as { rows: unknown[] }).rows) as unknown[]
   } catch (thrown) {
     throw isQueryError(thrown) ? thrown.cause : thrown
   }
+}
+
+// Drizzle asks a query for its SQL and that for its text and parameters, and looks no closer: so there is no need
+// to load Drizzle for its template, which would make bundlers ask for it where it is not in use.
+function asQuery(built: { sql: string; params: unknown[] }) {
+  return { getSQL: () => ({ toQuery: () => built }) }
+}
+
+/** As its query builders use it. A query with a name is one to prepare. */
+interface PreparingSession {
+  prepareQuery(
+    query: { sql: string; params: unknown[] },
+    fields: undefined,
+    name: string,
+    inArrays: false,
+  ): { execute(): Promise<unknown> }
+}
+
+// Of Drizzle's drivers only postgres.js knows whether its connections keep what is prepared on them: it prepares
+// nothing if it was made with `prepare: false`.
+function preparingSession(db: object): PreparingSession | null {
+  const { session } = (db as { _?: { session?: unknown } })._ ?? {}
+  const { client, prepareQuery } = (session ?? {}) as {
+    client?: { unsafe?: unknown }
+    prepareQuery?: unknown
+  }
+  const knows = typeof client?.unsafe === 'function' && typeof prepareQuery === 'function'
+  return knows ? (session as PreparingSession) : null
 }
 
 /** Drizzle's wrapper around the driver's error. Its message prints every parameter. */

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Sql, TransactionSql } from 'postgres'
 import { noTransaction, OutboxOptionsError, overError } from '../errors.ts'
 import type { SQL } from '../store/sql.ts'
-import type { Database, OpenTransaction, TransactionWatch } from './driver.ts'
+import type { Database, OpenTransaction, QueryOptions, TransactionWatch } from './driver.ts'
 import { refuseRenaming } from './postgres-js-transform.ts'
 import { controlError, refuseControl, settingsText } from './transaction-text.ts'
 
@@ -21,7 +21,7 @@ export function postgresJs<TTypes extends Types>(
   refuseRenaming('postgresJs()', sql)
   return {
     client: sql,
-    query: (statement) => read(build(sql, statement)),
+    query: (statement, options) => read(build(sql, statement, options)),
     begin: (work, settings) => begin(sql, settingsText(settings), work),
     join,
   }
@@ -106,7 +106,7 @@ function openTransaction<TTypes extends Types>(
   return {
     tx: guard(tx, life, anyUse),
     savepoint: nest,
-    query: (statement) => read(hold(build(tx, statement), life, () => {})),
+    query: (statement, options) => read(hold(build(tx, statement, options), life, () => {})),
     guarded: (watch) => guard(tx, life, watch),
   }
 }
@@ -116,7 +116,7 @@ function join<TTypes extends Types>(tx: TransactionSql<TTypes>): Open<TTypes> {
   if (typeof tx?.savepoint !== 'function') throw noTransaction()
   return {
     tx,
-    query: (statement) => read(build(tx, statement)),
+    query: (statement, options) => read(build(tx, statement, options)),
     savepoint: async (work) => (await tx.savepoint((inner) => work(join(inner)))) as never,
     guarded: (watch) => guard(tx, { end: null }, watch),
   }
@@ -200,9 +200,11 @@ function hold<T>(made: T, life: Life, use: () => void): T {
 function build<TTypes extends Types>(
   sql: Pick<TransactionSql<TTypes>, 'unsafe'>,
   { text, values }: SQL,
+  { prepare = false }: QueryOptions = {},
 ) {
-  // Raw: neither parsers nor transforms of the client, which are the user's or Drizzle's, touch our rows.
-  return sql.unsafe(text, values as never[]).raw()
+  // postgres.js prepares nothing if it was made with `prepare: false`, as it has to be for a pooler that hands
+  // connections round. Raw: neither parsers nor transforms of the client, which are the user's or Drizzle's, touch our rows.
+  return sql.unsafe(text, values as never[], { prepare }).raw()
 }
 
 async function read(query: ReturnType<typeof build>): Promise<unknown[]> {

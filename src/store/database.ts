@@ -1,6 +1,6 @@
 // Runs our statements on whatever database there is, each with a name and a limit, and makes what comes back of a
 // failure into an error that says what was being done and tells nobody's data.
-import type { Executor } from '../drivers/driver.ts'
+import type { Executor, QueryOptions } from '../drivers/driver.ts'
 import { formatDuration } from '../duration.ts'
 import { rolledBack, StoreError } from '../errors.ts'
 import { raceTimeout } from '../race-timeout.ts'
@@ -10,6 +10,7 @@ const UNDEFINED_TABLE = '42P01'
 const UNDEFINED_COLUMN = '42703'
 const DUPLICATE_TABLE = '42P07'
 const FAILED_TRANSACTION = '25P02'
+const NOT_PREPARED = '26000'
 const SERIALIZATION_FAILURES = new Set<unknown>(['40001', '40P01'])
 
 /** Whether Postgres gave up a transaction that would go through if it were run again. */
@@ -24,10 +25,15 @@ export function isSerializationFailure(thrown: unknown): boolean {
  * Runs one statement. `step` says what was being done, in the error and to whoever looks at the statements of
  * the database; it is a text of ours, and parameters never appear in either.
  */
-export async function run<Row>(executor: Executor, step: string, query: SQL): Promise<Row[]> {
+export async function run<Row>(
+  executor: Executor,
+  step: string,
+  query: SQL,
+  options?: QueryOptions,
+): Promise<Row[]> {
   try {
     const named = sql`${sql.raw(`/* aftercommit: ${step} */ `)}${query}`
-    return (await executor.query(named)) as Row[]
+    return (await executor.query(named, options)) as Row[]
   } catch (thrown) {
     throw storeError(step, thrown)
   }
@@ -56,6 +62,13 @@ function storeError(step: string, cause: unknown): StoreError {
     return new StoreError(
       'TABLE_MISSING',
       `${step}: ${message}; call migrate(), pass migrate: true, or check the options schema and table`,
+      safe,
+    )
+  }
+  if (code === NOT_PREPARED) {
+    return new StoreError(
+      'STORE_FAILED',
+      `${step}: ${message}; a pooler hands the connections round, so make the client with postgres(url, { prepare: false })`,
       safe,
     )
   }

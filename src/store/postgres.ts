@@ -2,33 +2,22 @@
 // array literal) that the statement casts: the text of a statement never changes with the number of
 // rows, and every driver binds a string in the same way. No session state: it works behind PgBouncer.
 import type { Database, Executor } from '../drivers/driver.ts'
-import type { PreparedEvent } from '../events.ts'
-import { run, runWithin } from './database.ts'
+import { runWithin } from './database.ts'
 import { migrate } from './migrate.ts'
 import { claimStatement } from './postgres-claim.ts'
+import { saveStatement } from './postgres-save.ts'
 import { upkeepStatements } from './postgres-upkeep.ts'
 import {
-  type AnyNumber,
   DEAD_LETTER_COPY,
   type EventRow,
   encodeArray,
-  OCCURRED_AT,
   PENDING,
   PUBLISHED,
-  toDate,
   toEvent,
 } from './rows.ts'
 import { sql, type SQL } from './sql.ts'
-import type {
-  ClaimRequest,
-  FailureRecord,
-  Lease,
-  LeaseRef,
-  SavedEvent,
-  Store,
-  StoreRules,
-} from './store.ts'
-import { lockName, qualifiedName } from './table-name.ts'
+import type { ClaimRequest, FailureRecord, LeaseRef, Store, StoreRules } from './store.ts'
+import { qualifiedName } from './table-name.ts'
 
 /** The type of the event that tells of a dead letter, on the dead-letter topic. */
 const DEAD_LETTERED = 'DeadLettered'
@@ -37,79 +26,6 @@ export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<E
   const outbox = qualifiedName(rules.table)
   const runHere = <Row>(step: string, query: SQL) =>
     runWithin<Row>(rules.statementTimeoutMs, db, step, query)
-
-  // One after another, in the order of their hashes: two units of work cannot wait for each other here,
-  // and behind it there is only the INSERT and COMMIT. It has to be a statement of its own, so that the
-  // INSERT sees what was committed while this waited.
-  async function lockAggregates(tx: Executor, events: readonly PreparedEvent[]) {
-    const keys = JSON.stringify(events.map((event) => [event.aggregateType, event.aggregateId]))
-    await run(
-      tx,
-      'lock aggregates',
-      sql`
-        select pg_advisory_xact_lock(k.hash) from (
-          select distinct hashtextextended(${lockName(rules.table)}::text || key::text, 0) as hash
-          from json_array_elements(${keys}::text::json) as key order by 1
-        ) k`,
-    )
-  }
-
-  // clock_timestamp(), never now(): now() is when the transaction began, and a unit of work may be
-  // older than its events' lease by the time it saves them (rule 2). The ORDER BY makes `seq` follow the
-  // order of emit. The payload null comes out of the record as no value at all. `after` sees what this
-  // statement's snapshot sees: committed earlier rows, not ours; one in other hands outranks them all.
-  // A snapshot that is older than the lock on the aggregate, ours or the application's, cannot tell, so above
-  // read committed the claim has to.
-  async function save(tx: Executor, events: readonly PreparedEvent[], lease: Lease) {
-    if (rules.lockKeys) await lockAggregates(tx, events)
-    const earlier = sql`p.aggregate_type = o.aggregate_type
-      and p.aggregate_id = o.aggregate_id and p.seq < o.seq and p.status <> 'published'`
-    const held = rules.deadLettersHold
-      ? sql`when exists (select 1 from ${outbox} p where ${earlier} and p.status = 'dead_letter'
-            and p.aggregate_type <> ${DEAD_LETTER_COPY}::text) then 'infinity'`
-      : sql``
-    const after = rules.inOrder
-      ? sql`(case when o.lease_token is null then null
-          when current_setting('transaction_isolation') <> 'read committed' then 'infinity' ${held}
-          when exists (select 1 from ${outbox} p where ${earlier} and p.status = ${PENDING}
-            and p.lease_token is distinct from o.lease_token) then 'infinity'
-          else (select max(p.seq) from ${outbox} p
-            where ${earlier} and p.status = ${PENDING})::float8 end)::text`
-      : sql`null`
-    const rows = await run<{
-      id: string
-      seq: string
-      after: string | null
-      occurredAt: AnyNumber
-    }>(
-      tx,
-      'save events',
-      sql`
-        insert into ${outbox} as o (id, aggregate_type, aggregate_id, event_type, topic, payload,
-          headers, max_attempts, available_at, lease_token, worker_id, occurred_at)
-        select e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.topic,
-          coalesce(e.payload, 'null'),
-          e.headers, e.max_attempts, clock_timestamp() + ${lease.ms}::float8 * interval '1 ms',
-          ${lease.ms > 0 ? lease.token : null}::text::uuid, ${lease.workerId}::text,
-          coalesce(to_timestamp(e.occurred_ms / 1000), clock_timestamp())
-        from json_to_recordset(${encodeRows(events)}::text::json) as e(n int, id uuid,
-          aggregate_type text, aggregate_id text, event_type text, topic text, payload json,
-          headers json, max_attempts int, occurred_ms float8)
-        order by e.n
-        returning o.id::text, o.seq::text, ${OCCURRED_AT}, ${after} as after`,
-    )
-    const byId = new Map(rows.map((row) => [row.id, row]))
-    return events.map((event): SavedEvent => {
-      const row = byId.get(event.id)!
-      return {
-        ...event,
-        seq: Number(row.seq),
-        after: row.after === null ? null : Number(row.after),
-        occurredAt: toDate(row.occurredAt),
-        attempts: 0,
-      }
-    })
-  }
 
   async function claim(request: ClaimRequest) {
     const rows = await runHere<EventRow>('claim events', claimStatement(rules, request))
@@ -194,7 +110,7 @@ export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<E
   }
 
   return {
-    save,
+    save: saveStatement(rules),
     claim,
     renew,
     settlePublished,
@@ -203,23 +119,4 @@ export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<E
     verify,
     migrate: () => migrate(db, 'outbox', rules.table),
   }
-}
-
-// The payload is JSON already: it goes in as it is instead of being quoted and parsed once more.
-function encodeRows(events: readonly PreparedEvent[]): string {
-  const rows = events.map((event, n) => {
-    const columns = JSON.stringify({
-      n,
-      id: event.id,
-      aggregate_type: event.aggregateType,
-      aggregate_id: event.aggregateId,
-      event_type: event.type,
-      topic: event.topic,
-      headers: event.headers,
-      max_attempts: event.maxAttempts,
-      occurred_ms: event.occurredAt?.getTime() ?? null,
-    })
-    return `${columns.slice(0, -1)},"payload":${event.payload}}`
-  })
-  return `[${rows.join(',')}]`
 }
