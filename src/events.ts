@@ -136,9 +136,9 @@ export function prepareEvent(event: NewEvent, rules: EventRules, version?: strin
   }
 }
 
-/** The key that order is kept for. JSON keeps ('a', 'b:c') and ('a:b', 'c') apart. */
-export function orderingKey(event: EventRef): string {
-  return JSON.stringify([event.aggregateType, event.aggregateId])
+/** The key that order is kept for. U+0000, which neither can hold, keeps ('a', 'b:c') and ('a:b', 'c') apart. */
+export function orderingKey({ aggregateType, aggregateId }: EventRef): string {
+  return `${aggregateType}\u0000${aggregateId}`
 }
 
 /** What has to leave one after another: an aggregate, or with order given up each event for itself. */

@@ -36,6 +36,11 @@ export class Loop {
     else this.#schedule()
   }
 
+  /** For a run that takes long: whether it may go on. */
+  get isStarted(): boolean {
+    return this.#started
+  }
+
   /** Runs now; if a run is under way, once more after it. */
   wake(): void {
     if (!this.#started) return

@@ -55,7 +55,7 @@ export interface OutboxOptions<
   threshold?: Duration
   /** How often the fallback looks for events that were left behind. @default '7s' */
   pollInterval?: Duration
-  /** How many events one claim takes. While batches come back full there is no pause. @default 100 */
+  /** How many events one claim takes. While batches come back full there is no pause, and two rounds at once. @default 250 */
   batchSize?: number
   /**
    * After this time a send that has not settled counts as unknown: its destination is taken for out of
@@ -165,7 +165,7 @@ export interface ResolvedOptions extends EmitRules, StoreRules {
 export const DEFAULTS = Object.freeze({
   threshold: '7s',
   pollInterval: '7s',
-  batchSize: 100,
+  batchSize: 250,
   publishTimeout: '5s',
   stopTimeout: '10s',
   maxInFlight: 5_000,

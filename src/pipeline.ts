@@ -17,6 +17,9 @@ import type { RoutedPublisher, TopicScope } from './publishers/router.ts'
 import type { Settler } from './settle.ts'
 import type { SavedEvent, Store } from './store/store.ts'
 
+/** While there is a backlog, one round claims or records while another sends. */
+const ROUNDS_AT_ONCE = 2
+
 export interface PipelineParts {
   readonly store: Pick<Store<never>, 'claim' | 'renew'>
   readonly options: ResolvedOptions
@@ -66,7 +69,7 @@ export class Pipeline {
       giveBack: (leased) => delivery.giveBack(leased, 'fallback'),
     })
     const step = options.destinations.length > 1 ? `poll for ${name}` : 'poll'
-    this.#pollLoop = newLoop(step, options.pollIntervalMs, async () => (await this.pollOnce()) > 0)
+    this.#pollLoop = newLoop(step, options.pollIntervalMs, () => this.#poll())
     this.name = name
     this.topics = topics
     this.#parts = parts
@@ -155,6 +158,22 @@ export class Pipeline {
       options.logger.warn({ err: error, publisher: this.name }, 'could not disconnect cleanly')
       lifecycle.tell('error', { step: 'disconnect', error })
     }
+  }
+
+  /** Answers whether there may be more to do. */
+  async #poll(): Promise<boolean> {
+    const claimed = await this.pollOnce()
+    if (claimed < this.#parts.options.batchSize) return claimed > 0
+    // Two rounds at once take from each other no more than two instances do.
+    const lines = Array.from({ length: ROUNDS_AT_ONCE }, () => this.#pollWhileFull())
+    const failed = (await Promise.allSettled(lines)).find(({ status }) => status === 'rejected')
+    if (failed) throw (failed as PromiseRejectedResult).reason
+    return true
+  }
+
+  async #pollWhileFull(): Promise<void> {
+    const { batchSize } = this.#parts.options
+    while (this.#pollLoop.isStarted && (await this.pollOnce()) >= batchSize);
   }
 
   // A broker that is away is no error: events wait in the table, and the circuit tells of sends.

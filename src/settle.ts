@@ -46,8 +46,9 @@ const GIVEN_UP = 'outcomes came too late to be recorded; whoever runs next takes
 
 const NONE: ReadonlyMap<string, string> = new Map()
 
+/** What one send came to. */
 interface Entry {
-  readonly outcome: Outcome
+  readonly outcomes: readonly Outcome[]
   readonly recorded: () => void
   /** Whether it may have been recorded before, by a statement that failed or was not answered. */
   repeated: boolean
@@ -84,14 +85,10 @@ export class Settler {
   async record(outcomes: readonly Outcome[]): Promise<void> {
     // A flush of nothing would end before anybody could know that it had begun.
     if (outcomes.length === 0) return
-    const recorded = outcomes.map(
-      (outcome) =>
-        new Promise<void>((resolve) => {
-          this.#waiting.push({ outcome, recorded: resolve, repeated: false })
-        }),
-    )
-    this.#flushing ??= this.#flush()
-    await Promise.all(recorded)
+    await new Promise<void>((recorded) => {
+      this.#waiting.push({ outcomes, recorded, repeated: false })
+      this.#flushing ??= this.#flush()
+    })
   }
 
   /** Whether outcomes are waiting for a database that fails. */
@@ -128,12 +125,14 @@ export class Settler {
         this.#behind = this.#patient
         this.#lifecycle.tell('error', { step: 'settle', error: toError(thrown) })
         if (!this.#patient) {
-          this.#options.logger.warn({ err: thrown, outcomes: batch.length }, GIVEN_UP)
-          this.#leases.drop(batch.map(({ outcome }) => outcome.leased))
+          const given = batch.flatMap(({ outcomes }) => outcomes)
+          this.#options.logger.warn({ err: thrown, outcomes: given.length }, GIVEN_UP)
+          this.#leases.drop(given.map(({ leased }) => leased))
           for (const { recorded } of batch) recorded()
           continue
         }
-        this.#trouble.happened({ err: thrown, outcomes: batch.length })
+        const waiting = batch.reduce((sum, { outcomes }) => sum + outcomes.length, 0)
+        this.#trouble.happened({ err: thrown, outcomes: waiting })
         // Both statements may be repeated: published is idempotent, a failure is fenced by its token.
         for (const entry of batch) entry.repeated = true
         this.#waiting.unshift(...batch)
@@ -146,7 +145,7 @@ export class Settler {
   }
 
   async #write(batch: readonly Entry[]): Promise<void> {
-    const outcomes = batch.map(({ outcome }) => outcome)
+    const outcomes = batch.flatMap((entry) => entry.outcomes)
     const published = outcomes.filter((outcome) => outcome.kind === 'published')
     const failed = outcomes.filter((outcome) => outcome.kind !== 'published')
     const ids = published.map(({ leased }) => leased.event.id)
@@ -155,16 +154,18 @@ export class Settler {
     const current = failed.length > 0 ? await this.#store.settleFailed(records) : NONE
     this.#leases.drop(outcomes.map(({ leased }) => leased))
     if (records.some(({ copyId }) => copyId !== null)) this.#wakePoller()
-    for (const { outcome, repeated } of batch) {
-      const { event, token } = outcome.leased
-      if (outcome.kind === 'published') {
-        this.#tell(outcome)
-        // Of a record that was repeated nobody knows whether the first try was what made it old.
-        const isNews = news.delete(event.id) || repeated
-        if (!isNews) {
-          this.#lifecycle.tell('event:duplicate', { event: refOf(event), path: outcome.path })
-        }
-      } else if (current.get(event.id) === token) this.#tell(outcome)
+    for (const { outcomes: recorded, repeated } of batch) {
+      for (const outcome of recorded) {
+        const { event, token } = outcome.leased
+        if (outcome.kind === 'published') {
+          this.#tell(outcome)
+          // Of a record that was repeated nobody knows whether the first try was what made it old.
+          const isNews = news.delete(event.id) || repeated
+          if (!isNews) {
+            this.#lifecycle.tell('event:duplicate', { event: refOf(event), path: outcome.path })
+          }
+        } else if (current.get(event.id) === token) this.#tell(outcome)
+      }
     }
   }
 

@@ -23,6 +23,16 @@ async function around<T>(at: string, action: () => PromiseLike<T>): Promise<T> {
   return result
 }
 
+interface Session {
+  readonly client: unknown
+  prepareQuery(query: { sql: string }, ...rest: unknown[]): { execute(): PromiseLike<unknown> }
+}
+
+function stepOf(text: string): string {
+  const [, at = 'the business'] = /aftercommit: ([a-z ]+) /.exec(text) ?? []
+  return at
+}
+
 /** The database, with an eye on each statement that names its step. */
 function watch<T extends Executes>(executor: T): T {
   return new Proxy(executor, {
@@ -30,10 +40,18 @@ function watch<T extends Executes>(executor: T): T {
       const value: unknown = Reflect.get(target, property, target)
       if (property === 'execute') {
         return (query: SQL) => {
-          const [, at] =
-            /aftercommit: ([a-z ]+) /.exec(dialect.sqlToQuery(query.getSQL()).sql) ?? []
-          return around(at ?? 'the business', () => target.execute(query))
+          const { sql: text } = dialect.sqlToQuery(query.getSQL())
+          return around(stepOf(text), () => target.execute(query))
         }
+      }
+      // Where a statement is prepared.
+      if (property === '_') {
+        const { session } = value as { session: Session }
+        const prepareQuery: Session['prepareQuery'] = (query, ...rest) => {
+          const prepared = session.prepareQuery(query, ...rest)
+          return { execute: () => around(stepOf(query.sql), () => prepared.execute()) }
+        }
+        return { session: { client: session.client, prepareQuery } }
       }
       if (property === 'transaction') {
         const transact = (target as unknown as DrizzleDatabase).transaction.bind(target)

@@ -1,0 +1,69 @@
+// A backlog drains at full speed: while one batch is on its way the next is claimed, by the rules that keep two
+// instances apart.
+import { expect, it } from 'vitest'
+import { defer } from '../support/deferred.ts'
+import { useFixture } from '../support/fixture.ts'
+import { newEvent } from '../support/sample-events.ts'
+import { acked, scriptedPublisher } from '../support/scripted-publisher.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const fixture = useFixture()
+const POLLING = { poller: true, immediate: false, batchSize: 2 } as const
+
+async function saveBacklog(aggregates: readonly string[]) {
+  await fixture.handling({}).withOutbox((_, emit) => {
+    return emit(aggregates.map((aggregateId, payload) => newEvent({ aggregateId, payload })))
+  })
+}
+
+const allWentOut = () =>
+  waitUntil(async () => (await fixture.rows()).every(({ status }) => status === 'published'), {
+    message: 'all went out',
+  })
+
+it('claims the next batch while one is on its way, once there is a backlog', async () => {
+  await saveBacklog(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'])
+  const answers = defer()
+  const publisher = scriptedPublisher(async (event) => {
+    if (event.payload > '1') await answers.promise
+    return acked(event)
+  })
+  const outbox = fixture.outbox({ publisher, ...POLLING })
+  await outbox.start()
+  await waitUntil(() => publisher.batches.length === 3, { message: 'two batches are on their way' })
+  answers.resolve()
+  await allWentOut()
+  expect(publisher.batches.toSorted()).toEqual([
+    [0, 1],
+    [2, 3],
+    [4, 5],
+    [6, 7],
+  ])
+})
+
+it('keeps the order of an aggregate whose next event it has on its way', async () => {
+  await saveBacklog(['one', 'one', 'one', 'one', 'one', 'one', 'two', 'two', 'two', 'two'])
+  const publisher = scriptedPublisher(acked)
+  const outbox = fixture.outbox({ publisher, ...POLLING })
+  await outbox.start()
+  await allWentOut()
+  const sent = publisher.batches.flat() as number[]
+  expect(sent.filter((n) => n < 6)).toEqual([0, 1, 2, 3, 4, 5])
+  expect(sent.filter((n) => n >= 6)).toEqual([6, 7, 8, 9])
+})
+
+it('stops in the middle of a backlog, with what it had begun recorded', async () => {
+  await saveBacklog(Array.from({ length: 40 }, (_, n) => `order-${n}`))
+  const begun = defer()
+  const publisher = scriptedPublisher((event) => {
+    if (event.payload === '9') begun.resolve()
+    return acked(event)
+  })
+  const outbox = fixture.outbox({ publisher, ...POLLING })
+  await outbox.start()
+  await begun.promise
+  await outbox.stop()
+  const published = (await fixture.rows()).filter(({ status }) => status === 'published')
+  expect(published).toHaveLength(publisher.batches.flat().length)
+  expect(published.length).toBeLessThan(40)
+})
