@@ -33,7 +33,7 @@ it('claims the next batch while one is on its way, once there is a backlog', asy
   await waitUntil(() => publisher.batches.length === 3, { message: 'two batches are on their way' })
   answers.resolve()
   await allWentOut()
-  expect(publisher.batches.toSorted()).toEqual([
+  expect(publisher.batches.toSorted((a, b) => Number(a[0]) - Number(b[0]))).toEqual([
     [0, 1],
     [2, 3],
     [4, 5],

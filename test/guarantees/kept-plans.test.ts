@@ -1,5 +1,5 @@
-// The save is run over and over, so its plan is kept: in the function that saves, and by the client that calls it. What
-// is kept must stay right while the table grows, and must not be kept where connections go from hand to hand.
+// The save is run over and over, so its plans are kept: of the function in it, and by the client that prepares it. What is
+// kept must stay right while the table grows, and must not be kept where connections go from hand to hand.
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { databaseOf } from '../../src/drivers/database-of.ts'

@@ -42,7 +42,7 @@ describeStore(drizzleOnPglite.name, {
 })
 
 // Who keeps the table in migrations of their own may have the table alone.
-describeStore(`${drizzleOnPostgresJs.name}, without the function that saves`, {
+describeStore(`${drizzleOnPostgresJs.name}, without the function`, {
   sessions: 'many',
   async open() {
     const database = await createDatabase()
@@ -54,11 +54,11 @@ describeStore(`${drizzleOnPostgresJs.name}, without the function that saves`, {
         const store = tested.store(rules)
         const migrate = async () => {
           await store.migrate()
-          await client`drop function if exists outbox_save`
+          await client`drop function if exists outbox_after`
         }
         return { ...store, migrate }
       },
-      close: () => client.end().then(tested.close),
+      close: () => client.end().then(() => tested.close()),
     }
   },
 })
