@@ -46,6 +46,7 @@ export const CONTENDERS = [
   'graphile-worker',
   'nest-native-messaging',
   'pg-boss',
+  'bare-idea',
   'kafkajs-only',
   'postgres-only',
 ] as const

@@ -57,6 +57,10 @@ Postgres and one Kafka of the same machine (acks from all replicas, fsync on, or
 a database and a topic of its own; figures are medians over the rounds. Only ratios within a run mean something:
 another machine has other numbers. After each turn the topic was compared with what had been committed.
 
+Four contenders are no alternatives but marks to measure by: \`dual-write\` (commit, then send: a crash in between loses
+the event), \`bare-idea\` (a row, a send and a record as aftercommit batches them, without leases, order, retries or a
+fallback), \`postgres-only\` (the business alone) and \`kafkajs-only\` (the same messages from memory).
+
 ${list.join(', ')}.
 
 What each contender is: \`dual-write\` commits and then sends, with no outbox, so a crash in between loses the event;

@@ -22,6 +22,7 @@ const tuned = (contender: ContenderName): Variant => ({ contender, tuned: true }
 
 const DUAL_WRITE = byDefault('dual-write')
 const TEXTBOOK = byDefault('textbook')
+const BARE_IDEA = byDefault('bare-idea')
 const POSTGRES_ONLY = byDefault('postgres-only')
 const KAFKAJS_ONLY = byDefault('kafkajs-only')
 const OURS_TUNED = tuned('aftercommit')
@@ -31,6 +32,7 @@ const EVERYBODY = [
   OURS_TUNED,
   DUAL_WRITE,
   TEXTBOOK,
+  BARE_IDEA,
   POSTGRES_ONLY,
   ...PEERS.flatMap((peer) => [byDefault(peer), tuned(peer)]),
 ]
