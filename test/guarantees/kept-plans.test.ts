@@ -6,7 +6,7 @@ import { databaseOf } from '../../src/drivers/database-of.ts'
 import { createOutbox } from '../../src/index.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
 import { sql } from '../../src/store/sql.ts'
-import { SERVED_DRIVERS } from '../support/drivers.ts'
+import { drizzleOnPostgresJs, SERVED_DRIVERS } from '../support/drivers.ts'
 import { useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
 import { prepare } from '../support/store-under-test.ts'
@@ -56,3 +56,23 @@ it.each(SERVED_DRIVERS.flatMap((driver) => [true, false].map((may) => ({ driver,
     }
   },
 )
+
+// As behind a pooler that does not keep what is prepared: the connection is the client's, the session is another's.
+it('says what to set where a session has forgotten what was prepared in it', async () => {
+  const { db, close } = drizzleOnPostgresJs.open(fixture.url, { max: 1 })
+  try {
+    const outbox = createOutbox({ db, publisher })
+    const save = (forget: boolean) =>
+      outbox.withOutbox(async (tx, emit) => {
+        emit(newEvent())
+        if (forget) await tx.execute('deallocate all')
+      })
+    await save(false)
+    const refused = save(true)
+    await expect(refused).rejects.toMatchObject({ code: 'STORE_FAILED' })
+    await expect(refused).rejects.toThrow('prepare: false')
+    expect(await fixture.rows()).toHaveLength(1)
+  } finally {
+    await close()
+  }
+})
