@@ -55,7 +55,10 @@ export interface OutboxOptions<
   threshold?: Duration
   /** How often the fallback looks for events that were left behind. @default '7s' */
   pollInterval?: Duration
-  /** How many events one claim takes. While batches come back full there is no pause, and two rounds at once. @default 250 */
+  /**
+   * How many events one claim takes. While batches come back full there is no pause, and two are on their way.
+   * @default 250
+   */
   batchSize?: number
   /**
    * After this time a send that has not settled counts as unknown: its destination is taken for out of

@@ -6,6 +6,7 @@ import { databaseOf } from '../../src/drivers/database-of.ts'
 import { createOutbox } from '../../src/index.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
 import { sql } from '../../src/store/sql.ts'
+import { directUrl } from '../support/database.ts'
 import { drizzleOnPostgresJs, SERVED_DRIVERS } from '../support/drivers.ts'
 import { useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
@@ -36,7 +37,7 @@ const preparing = new Set(['Drizzle on postgres-js', 'postgres.js'])
 it.each(SERVED_DRIVERS.flatMap((driver) => [true, false].map((may) => ({ driver, may }))))(
   'prepares the save only where the client says that it may ($driver.name, prepare: $may)',
   async ({ driver, may }) => {
-    const { db, close } = driver.open(fixture.url, { max: 1, prepare: may })
+    const { db, close } = driver.open(directUrl(fixture.url), { max: 1, prepare: may })
     try {
       const outbox = createOutbox({ db, publisher })
       const prepared: number[] = []
@@ -59,7 +60,7 @@ it.each(SERVED_DRIVERS.flatMap((driver) => [true, false].map((may) => ({ driver,
 
 // As behind a pooler that does not keep what is prepared: the connection is the client's, the session is another's.
 it('says what to set where a session has forgotten what was prepared in it', async () => {
-  const { db, close } = drizzleOnPostgresJs.open(fixture.url, { max: 1 })
+  const { db, close } = drizzleOnPostgresJs.open(directUrl(fixture.url), { max: 1 })
   try {
     const outbox = createOutbox({ db, publisher })
     const save = (forget: boolean) =>

@@ -65,6 +65,26 @@ it('makes the table that outboxTable() describes to those who keep it in their o
   expect(await definitionsOf('kept')).toEqual(await definitionsOf('public'))
 })
 
+it('takes the function from a migration of their own too', async () => {
+  const file = new URL('../../drizzle/0002_keep_the_plan.sql', import.meta.url)
+  const text = (await readFile(file)).toString().replaceAll(/"outbox(_after)?"/g, '"events$1"')
+  const statements = await generateMigration(
+    generateDrizzleJson({}),
+    generateDrizzleJson({ events: outboxTable('events') }),
+  )
+  await fixture.sql.begin(async (tx) => {
+    await tx.unsafe('create schema copied; set local search_path to copied')
+    for (const statement of [...statements, text]) await tx.unsafe(statement)
+  })
+  const outbox = fixture.outbox({ publisher, schema: 'copied', table: 'events' })
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await fixture.sql`drop function copied.events_after`
+  const unit = outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await expect(unit).rejects.toMatchObject({ code: 'STORE_FAILED' })
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  expect(await fixture.sql`select status from copied.events`).toHaveLength(2)
+})
+
 it.each([
   ['quotes', { schema: 'we"ird', table: `my "out''box"` }],
   ['a statement', { schema: 'x; drop table outbox;--', table: 'a b;c' }],
