@@ -7,6 +7,9 @@ LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET enable_seqscan = off AS
 BEGIN
   IF token is null THEN RETURN null; END IF;
   IF current_setting('transaction_isolation') <> 'read committed' THEN RETURN 'infinity'; END IF;
+  -- Mostly there is nothing, and one look has to do.
+  IF not exists (select 1 from "outbox" p where p.aggregate_type = kind and p.aggregate_id = key and p.seq < place
+    and p.status <> 'published') THEN RETURN null; END IF;
   IF dead_letters_hold and exists (select 1 from "outbox" p where p.aggregate_type = kind and p.aggregate_id = key
     and p.seq < place and p.status <> 'published' and p.status = 'dead_letter'
     and p.aggregate_type <> 'aftercommit.dead_letter') THEN RETURN 'infinity'; END IF;

@@ -1,9 +1,9 @@
 // The vocabulary: what a user emits, what is saved, what a publisher gets.
 // prepareEvent() is the gate. What passes it can be stored and sent as it is; what does not is
 // refused inside the transaction, so nothing is half saved.
-import { v7 as uuidv7 } from 'uuid'
 import { show } from './duration.ts'
 import { EventRefusedError } from './errors.ts'
+import { newEventId } from './event-id.ts'
 import { encodePayload, isStorable } from './payload.ts'
 import { requireRoute, topicByRule, type TopicRule } from './topics.ts'
 import { suggest } from './validate.ts'
@@ -124,7 +124,7 @@ export function prepareEvent(event: NewEvent, rules: EventRules, version?: strin
     )
   }
   return {
-    id: uuidv7(),
+    id: newEventId(),
     type,
     aggregateType,
     aggregateId: requireText(`${type}: aggregateId`, keyText(type, event.aggregateId), 512),

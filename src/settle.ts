@@ -3,9 +3,9 @@
 // While the database is away outcomes wait here; they are bounded because a row counts as in flight
 // until its outcome is recorded.
 import { setTimeout as delay } from 'node:timers/promises'
-import { v7 as uuidv7 } from 'uuid'
 import { restMs } from './backoff.ts'
 import { describeError, toError } from './errors.ts'
+import { newEventId } from './event-id.ts'
 import { refOf } from './events.ts'
 import type { LeasedEvent } from './leases.ts'
 import type { Lifecycle, Path } from './lifecycle.ts'
@@ -219,7 +219,8 @@ function toRecord(outcome: Outcome, deadLetterTopic: string | null): FailureReco
     case 'dead': {
       // A copy that dies is not copied again.
       const copied = deadLetterTopic !== null && event.topic !== deadLetterTopic
-      const died = { ...asItWas, status: 'dead_letter', copyId: copied ? uuidv7() : null } as const
+      const copyId = copied ? newEventId() : null
+      const died = { ...asItWas, status: 'dead_letter', copyId } as const
       return { ...died, counts: true, delayMs: 0, error: describeError(outcome.error) }
     }
     default:

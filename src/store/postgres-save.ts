@@ -77,21 +77,17 @@ export function saveStatement(rules: StoreRules) {
 
   // clock_timestamp(), never now(): now() is when the transaction began, and a unit of work may be
   // older than its events' lease by the time it saves them (rule 2). The ORDER BY makes `seq` follow the
-  // order of emit. The payload null comes out of the record as no value at all.
+  // order of emit.
   function insert(events: readonly PreparedEvent[], lease: Lease, after: SQL): SQL {
     const token = lease.ms > 0 ? lease.token : null
     return sql`
       insert into ${outbox} as o (id, aggregate_type, aggregate_id, event_type, topic, payload,
         headers, max_attempts, available_at, lease_token, worker_id, occurred_at)
-      select e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.topic,
-        coalesce(e.payload, 'null'),
+      select e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.topic, e.payload,
         e.headers, e.max_attempts, clock_timestamp() + ${lease.ms}::float8 * interval '1 ms',
         ${token}::text::uuid, ${lease.workerId}::text,
         coalesce(to_timestamp(e.occurred_ms / 1000), clock_timestamp())
-      from json_to_recordset(${encodeRows(events)}::text::json) as e(n int, id uuid,
-        aggregate_type text, aggregate_id text, event_type text, topic text, payload json,
-        headers json, max_attempts int, occurred_ms float8)
-      order by e.n
+      from ${rowsOf(events)} e order by e.n
       returning o.id::text, o.seq::text, ${OCCURRED_AT}, ${after} as after`
   }
 
@@ -128,6 +124,24 @@ export function saveStatement(rules: StoreRules) {
       }
     })
   }
+}
+
+// Most units of work emit one event, for which parameters are read in half the time that JSON takes. The payload null
+// comes out of JSON as no value at all.
+function rowsOf(events: readonly PreparedEvent[]): SQL {
+  const [one] = events
+  if (!one || events.length > 1) {
+    return sql`(select n, id, aggregate_type, aggregate_id, event_type, topic,
+        coalesce(payload, 'null') as payload, headers, max_attempts, occurred_ms
+      from json_to_recordset(${encodeRows(events)}::text::json) as r(n int, id uuid,
+        aggregate_type text, aggregate_id text, event_type text, topic text, payload json,
+        headers json, max_attempts int, occurred_ms float8))`
+  }
+  return sql`(select 0 as n, ${one.id}::text::uuid as id, ${one.aggregateType}::text as aggregate_type,
+      ${one.aggregateId}::text as aggregate_id, ${one.type}::text as event_type,
+      ${one.topic}::text as topic, ${one.payload}::text::json as payload,
+      ${JSON.stringify(one.headers)}::text::json as headers, ${one.maxAttempts}::int as max_attempts,
+      ${one.occurredAt?.getTime() ?? null}::float8 as occurred_ms)`
 }
 
 // The payload is JSON already: it goes in as it is instead of being quoted and parsed once more.

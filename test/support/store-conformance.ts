@@ -2,6 +2,7 @@
 // in store-conformance-upkeep.ts. Each test says what the steps of the path rely on, through the interface alone.
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import type { SavedEvent } from '../../src/store/store.ts'
 import { defer } from './deferred.ts'
 import { describeUpkeep } from './store-conformance-upkeep.ts'
 import {
@@ -44,25 +45,31 @@ function describeSave<TTx>(tested: TestedStore<TTx>): void {
     expect(await store().countPending(10)).toBe(1)
   })
 
-  it('hands events back as they were emitted, when they are saved and when they are claimed', async () => {
-    const occurredAt = new Date('2020-02-29T12:34:56.789Z')
-    const headers = { tenant: 'acmé', 'x"y': '😀\n' }
-    const events = prepare([
-      { payload: { z: 1e21, a: ['é\u2028', null] }, headers, occurredAt, aggregateId: 'ключ' },
-      { payload: null },
-      { payload: 9_007_199_254_740_991 },
-    ])
-    const saved = await transaction((tx) => store().save(tx, events, leased(0)))
-    for (const handed of [saved, await claim()]) {
-      expect(handed.map(({ id }) => id)).toEqual(events.map(({ id }) => id))
-      expect(handed.map(({ payload }) => payload)).toEqual(events.map(({ payload }) => payload))
-      expect(handed[0]).toMatchObject({ headers, occurredAt, aggregateId: 'ключ', attempts: 0 })
-      expect(handed.every(({ maxAttempts }) => maxAttempts === 10)).toBe(true)
-      const seqs = handed.map(({ seq }) => seq)
-      expect(seqs).toEqual([seqs[0], seqs[0]! + 1, seqs[0]! + 2])
-    }
-    expect(saved[1]!.occurredAt).toBeInstanceOf(Date)
-  })
+  it.each(['together', 'each alone'] as const)(
+    'hands events back as they were emitted, when they are saved (%s) and when they are claimed',
+    async (how) => {
+      const occurredAt = new Date('2020-02-29T12:34:56.789Z')
+      const headers = { tenant: 'acmé', 'x"y': '😀\n' }
+      const events = prepare([
+        { payload: { z: 1e21, a: ['é\u2028', null] }, headers, occurredAt, aggregateId: 'ключ' },
+        { payload: null },
+        { payload: 9_007_199_254_740_991 },
+      ])
+      const saved: SavedEvent[] = []
+      for (const part of how === 'together' ? [events] : events.map((event) => [event])) {
+        saved.push(...(await transaction((tx) => store().save(tx, part, leased(0)))))
+      }
+      for (const handed of [saved, await claim()]) {
+        expect(handed.map(({ id }) => id)).toEqual(events.map(({ id }) => id))
+        expect(handed.map(({ payload }) => payload)).toEqual(events.map(({ payload }) => payload))
+        expect(handed[0]).toMatchObject({ headers, occurredAt, aggregateId: 'ключ', attempts: 0 })
+        expect(handed.every(({ maxAttempts }) => maxAttempts === 10)).toBe(true)
+        const seqs = handed.map(({ seq }) => seq)
+        expect(seqs).toEqual([seqs[0], seqs[0]! + 1, seqs[0]! + 2])
+      }
+      expect(saved[1]!.occurredAt).toBeInstanceOf(Date)
+    },
+  )
 
   it('leaves what is born leased to whoever saved it, and what is born free to anybody', async () => {
     await save([{ payload: 'leased' }], leased())
