@@ -26,21 +26,25 @@ async function bench(args: BenchArguments) {
     overhead: null,
     idleStatementsPerSecond: null,
   }
+  const versions = await readVersions(arena)
+  const save = async (file: 'latest.json' | 'partial.json') => {
+    const report = { quick: args.quick, versions, targets: judgeTargets(results), ...results }
+    await mkdir(RESULTS, { recursive: true })
+    await writeFile(new URL(file, RESULTS), `${JSON.stringify(report, null, 2)}\n`)
+    return report
+  }
   for (const step of plan) {
     progress.begin(step.label)
     await step.run(arena, results)
     progress.end(step.weight)
+    // Whatever ends it later, what was measured until then is there.
+    await save('partial.json')
   }
-  const targets = judgeTargets(results)
-  const versions = await readVersions(arena)
   const whole = !args.quick && args.only.length === WORKLOADS.length
-  const report = { quick: args.quick, versions, targets, ...results }
-  await mkdir(RESULTS, { recursive: true })
-  const file = whole ? 'latest.json' : 'partial.json'
-  await writeFile(new URL(file, RESULTS), `${JSON.stringify(report, null, 2)}\n`)
+  const report = await save(whole ? 'latest.json' : 'partial.json')
   if (whole) await writePage(report)
   return Object.fromEntries(
-    targets
+    report.targets
       .filter(({ figure }) => figure !== null)
       .map((target) => {
         return [target.key, { ...target, key: undefined, met: isMet(target) }]
