@@ -54,6 +54,15 @@ it('brings a table of the first version up to date, and keeps what is in it', as
   expect(await fixture.sql`select status from early.outbox`).toEqual([{ status: 'published' }])
 })
 
+it('makes the table again for whoever has dropped it', async () => {
+  const outbox = fixture.outbox({ publisher, schema: 'again' })
+  await outbox.migrate()
+  await fixture.sql`drop table again.outbox, again.outbox_migrations`
+  await outbox.migrate()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  expect(await fixture.sql`select status from again.outbox`).toHaveLength(1)
+})
+
 it('makes the table that outboxTable() describes to those who keep it in their own migrations', async () => {
   const described = generateDrizzleJson({ outbox: outboxTable() })
   const statements = await generateMigration(generateDrizzleJson({}), described)
