@@ -2,9 +2,10 @@
 -- is missing. A function, as Postgres keeps its plan: planning it anew took longer than the whole INSERT. A plan that is
 -- kept must do for any size of the table, and one made while the table is empty would read all of it later: hence
 -- enable_seqscan. STABLE, so that it sees what the INSERT sees: not the rows that this very INSERT adds.
--- OR REPLACE, as it outlives the table when that is dropped.
+-- OR REPLACE, as it outlives the table when that is dropped. use_variable, as the table may have got a column called key.
 CREATE OR REPLACE FUNCTION "outbox_after"(kind text, key text, place bigint, token uuid, dead_letters_hold boolean)
 RETURNS float8 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET enable_seqscan = off AS $aftercommit$
+#variable_conflict use_variable
 BEGIN
   IF token is null THEN RETURN null; END IF;
   IF current_setting('transaction_isolation') <> 'read committed' THEN RETURN 'infinity'; END IF;

@@ -3,12 +3,14 @@ import { readFile } from 'node:fs/promises'
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
 import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
+import { databaseOf } from '../../src/drivers/database-of.ts'
 import { createOutbox } from '../../src/index.ts'
 import { handlersPublisher } from '../../src/publishers/handlers.ts'
 import { outboxTable } from '../../src/store/schema.ts'
 import { connect } from '../support/database.ts'
 import { useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
+import { leased, prepare } from '../support/store-under-test.ts'
 import { uniqueName } from '../support/unique-name.ts'
 
 const fixture = useFixture()
@@ -24,6 +26,17 @@ const definitionsOf = async (schema: string) =>
   (await indexesOf(schema, 'outbox'))
     .map(({ indexdef }) => indexdef!.replace(` ON ${schema}.`, ' ON '))
     .toSorted()
+
+/** Saves events of one aggregate, one in each transaction, all under one lease. */
+function savingInto(names: { schema: string; table?: string }) {
+  const store = fixture.store(names)
+  const lease = leased()
+  return async () => {
+    const events = prepare([{ aggregateId: 'one' }])
+    const [saved] = await databaseOf(fixture.db).begin((tx) => store.save(tx, events, lease))
+    return saved!
+  }
+}
 
 it('lets ten instances migrate at once', async () => {
   const names = { schema: 'ten', table: 'events' }
@@ -55,12 +68,24 @@ it('brings a table of the first version up to date, and keeps what is in it', as
 })
 
 it('makes the table again for whoever has dropped it', async () => {
-  const outbox = fixture.outbox({ publisher, schema: 'again' })
-  await outbox.migrate()
+  const store = fixture.store({ schema: 'again' })
+  await store.migrate()
   await fixture.sql`drop table again.outbox, again.outbox_migrations`
-  await outbox.migrate()
-  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
-  expect(await fixture.sql`select status from again.outbox`).toHaveLength(1)
+  await store.migrate()
+  const save = savingInto({ schema: 'again' })
+  const first = await save()
+  expect(await save()).toMatchObject({ after: first.seq })
+})
+
+it('saves by the function also where the table has columns called as its parameters', async () => {
+  await fixture.store({ schema: 'wider' }).migrate()
+  await fixture.sql`alter table wider.outbox add column kind text, add column key text,
+    add column place bigint, add column token uuid, add column dead_letters_hold boolean`
+  const save = savingInto({ schema: 'wider' })
+  const first = await save()
+  expect(await save()).toMatchObject({ after: first.seq })
+  await fixture.sql`drop function wider.outbox_after`
+  await expect(save(), 'the function was called').rejects.toThrow('outbox_after')
 })
 
 it('makes the table that outboxTable() describes to those who keep it in their own migrations', async () => {
