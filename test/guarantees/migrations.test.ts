@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
 import { sql as raw } from 'drizzle-orm'
+import { pgSchema } from 'drizzle-orm/pg-core'
 import { expect, it } from 'vitest'
 import { databaseOf } from '../../src/drivers/database-of.ts'
 import { createOutbox } from '../../src/index.ts'
@@ -99,24 +100,31 @@ it('makes the table that outboxTable() describes to those who keep it in their o
   expect(await definitionsOf('kept')).toEqual(await definitionsOf('public'))
 })
 
-it('takes the function from a migration of their own too', async () => {
+it('takes the function from a migration of their own too, and leaves alone what follows it', async () => {
   const file = new URL('../../drizzle/0002_keep_the_plan.sql', import.meta.url)
-  const text = (await readFile(file)).toString().replaceAll(/"outbox(_after)?"/g, '"events$1"')
+  const text = (await readFile(file)).toString()
   const statements = await generateMigration(
     generateDrizzleJson({}),
-    generateDrizzleJson({ events: outboxTable('events') }),
+    generateDrizzleJson({
+      copied: pgSchema('copied'),
+      events: outboxTable('events', 'copied'),
+    }),
   )
+  // As Drizzle does: all that is pending in one transaction.
   await fixture.sql.begin(async (tx) => {
-    await tx.unsafe('create schema copied; set local search_path to copied')
-    for (const statement of [...statements, text]) await tx.unsafe(statement)
+    for (const statement of statements) await tx.unsafe(statement)
+    await tx.unsafe(text.replaceAll(/"outbox(_after)?"/g, '"copied"."events$1"'))
+    await tx.unsafe('create table "users" ()')
   })
-  const outbox = fixture.outbox({ publisher, schema: 'copied', table: 'events' })
-  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  const users = await fixture.sql`select schemaname from pg_tables where tablename = 'users'`
+  expect(users).toEqual([{ schemaname: 'public' }])
+  const save = savingInto({ schema: 'copied', table: 'events' })
+  const first = await save()
+  const second = await save()
+  expect(second).toMatchObject({ after: first.seq })
   await fixture.sql`drop function copied.events_after`
-  const unit = outbox.withOutbox(async (_, emit) => emit(newEvent()))
-  await expect(unit).rejects.toMatchObject({ code: 'STORE_FAILED' })
-  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
-  expect(await fixture.sql`select status from copied.events`).toHaveLength(2)
+  await expect(save()).rejects.toMatchObject({ code: 'STORE_FAILED' })
+  expect(await save()).toMatchObject({ after: second.seq })
 })
 
 it.each([
