@@ -6,17 +6,22 @@ import { rolledBack, StoreError } from '../errors.ts'
 import { raceTimeout } from '../race-timeout.ts'
 import { sql, type SQL } from './sql.ts'
 
-const UNDEFINED_TABLE = '42P01'
+export const UNDEFINED_TABLE = '42P01'
 const UNDEFINED_COLUMN = '42703'
 const DUPLICATE_TABLE = '42P07'
 const FAILED_TRANSACTION = '25P02'
 const NOT_PREPARED = '26000'
-const SERIALIZATION_FAILURES = new Set<unknown>(['40001', '40P01'])
+const SERIALIZATION_FAILURES = ['40001', '40P01']
 
 /** Whether Postgres gave up a transaction that would go through if it were run again. */
 export function isSerializationFailure(thrown: unknown): boolean {
+  return hasSqlState(thrown, ...SERIALIZATION_FAILURES)
+}
+
+/** Whether Postgres gave one of these as the reason, however many errors are around it. */
+export function hasSqlState(thrown: unknown, ...states: readonly unknown[]): boolean {
   for (let error = thrown; error instanceof Error; error = error.cause) {
-    if (SERIALIZATION_FAILURES.has((error as { code?: unknown }).code)) return true
+    if (states.includes((error as { code?: unknown }).code)) return true
   }
   return false
 }

@@ -4,7 +4,7 @@
 // stores runs on either.
 import type { Executor } from '../drivers/driver.ts'
 import type { PreparedEvent } from '../events.ts'
-import { run } from './database.ts'
+import { hasSqlState, run, UNDEFINED_TABLE } from './database.ts'
 import { type AnyNumber, DEAD_LETTER_COPY, OCCURRED_AT, PENDING, toDate } from './rows.ts'
 import { sql, type SQL } from './sql.ts'
 import type { Lease, SavedEvent, StoreRules } from './store.ts'
@@ -12,6 +12,9 @@ import { lockName, qualifiedName } from './table-name.ts'
 
 const STEP = 'save events'
 const FUNCTION_ARGUMENTS = 'text, text, bigint, uuid, boolean'
+
+/** What a function says that cannot run: a table or function that is not there, a name that may mean two things. */
+const CANNOT_RUN = [UNDEFINED_TABLE, '42883', '42702']
 
 interface SavedRow {
   id: string
@@ -92,10 +95,19 @@ export function saveStatement(rules: StoreRules) {
   }
 
   /** What of the statement depends on data is in the function, so that one plan does for all that is saved. */
-  async function chooseAfter(tx: Executor): Promise<{ after: SQL; prepare: boolean }> {
-    if (!rules.inOrder) return { after: sql`null::text`, prepare: true }
-    isCallable ??= await findFunction(tx)
-    return { after: isCallable ? askFunction() : askInline(), prepare: isCallable }
+  async function chooseAfter(tx: Executor) {
+    if (!rules.inOrder) return { after: sql`null::text`, prepare: true, asksFunction: false }
+    const asksFunction = (isCallable ??= await findFunction(tx))
+    const after = asksFunction ? askFunction() : askInline()
+    return { after, prepare: asksFunction, asksFunction }
+  }
+
+  // A function that is there and cannot run, as its schema has another name now, would be found again and fail every
+  // save: this store goes on without it. Without it a missing table is missing indeed, and whoever makes the table may
+  // make the function with it. After any other failure of it the next save looks whether it may still be called.
+  function learnFrom(error: unknown, asksFunction: boolean) {
+    if (asksFunction) isCallable = hasSqlState(error, ...CANNOT_RUN) ? false : null
+    else if (hasSqlState(error, UNDEFINED_TABLE)) isCallable = null
   }
 
   return async function save(
@@ -104,11 +116,10 @@ export function saveStatement(rules: StoreRules) {
     lease: Lease,
   ): Promise<SavedEvent[]> {
     if (rules.lockKeys) await lockAggregates(tx, events)
-    const { after, prepare } = await chooseAfter(tx)
+    const { after, prepare, asksFunction } = await chooseAfter(tx)
     const rows = await run<SavedRow>(tx, STEP, insert(events, lease, after), { prepare }).catch(
       (error: unknown) => {
-        // Perhaps the function is not there any more: the next one looks again.
-        isCallable = null
+        learnFrom(error, asksFunction)
         throw error
       },
     )

@@ -127,6 +127,26 @@ it('takes the function from a migration of their own too, and leaves alone what 
   expect(await save()).toMatchObject({ after: second.seq })
 })
 
+it('does without a function that cannot run since its schema has another name', async () => {
+  await fixture.store({ schema: 'before' }).migrate()
+  await fixture.sql`alter schema before rename to renamed`
+  const save = savingInto({ schema: 'renamed' })
+  await expect(save()).rejects.toMatchObject({ code: 'TABLE_MISSING' })
+  const first = await save()
+  const second = await save()
+  expect(second).toMatchObject({ after: first.seq })
+  expect(await save()).toMatchObject({ after: second.seq })
+})
+
+it('saves by the function once there is one, also after a save that came too early', async () => {
+  const save = savingInto({ schema: 'late' })
+  await expect(save()).rejects.toMatchObject({ code: 'TABLE_MISSING' })
+  await fixture.store({ schema: 'late' }).migrate()
+  await save()
+  await fixture.sql`drop function late.outbox_after`
+  await expect(save(), 'the function was called').rejects.toThrow('outbox_after')
+})
+
 it.each([
   ['quotes', { schema: 'we"ird', table: `my "out''box"` }],
   ['a statement', { schema: 'x; drop table outbox;--', table: 'a b;c' }],
