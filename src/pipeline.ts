@@ -165,15 +165,23 @@ export class Pipeline {
     const claimed = await this.pollOnce()
     if (claimed < this.#parts.options.batchSize) return claimed > 0
     // Two rounds at once take from each other no more than two instances do.
-    const lines = Array.from({ length: ROUNDS_AT_ONCE }, () => this.#pollWhileFull())
+    const ending = new AbortController()
+    const lines = Array.from({ length: ROUNDS_AT_ONCE }, () => this.#pollWhileFull(ending))
     const failed = (await Promise.allSettled(lines)).find(({ status }) => status === 'rejected')
     if (failed) throw (failed as PromiseRejectedResult).reason
     return true
   }
 
-  async #pollWhileFull(): Promise<void> {
+  // A failure ends the other line too, after its round: told at the end of a long backlog it would help nobody.
+  async #pollWhileFull(ending: AbortController): Promise<void> {
     const { batchSize } = this.#parts.options
-    while (this.#pollLoop.isStarted && (await this.pollOnce()) >= batchSize);
+    const mayGoOn = () => this.#pollLoop.isStarted && !ending.signal.aborted
+    try {
+      while (mayGoOn() && (await this.pollOnce()) >= batchSize);
+    } catch (error) {
+      ending.abort()
+      throw error
+    }
   }
 
   // A broker that is away is no error: events wait in the table, and the circuit tells of sends.

@@ -5,7 +5,7 @@ import { defer } from '../support/deferred.ts'
 import { useFixture } from '../support/fixture.ts'
 import { newEvent } from '../support/sample-events.ts'
 import { acked, scriptedPublisher } from '../support/scripted-publisher.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { nextEvent, waitUntil } from '../support/wait-until.ts'
 
 const fixture = useFixture()
 const POLLING = { poller: true, immediate: false, batchSize: 2 } as const
@@ -20,6 +20,18 @@ const allWentOut = () =>
   waitUntil(async () => (await fixture.rows()).every(({ status }) => status === 'published'), {
     message: 'all went out',
   })
+
+/** The claim of that number fails, and no other. A sequence counts on where a transaction rolls back. */
+async function failClaim(number: number) {
+  await fixture.sql.unsafe(`
+    create sequence claims;
+    create function count_claims() returns trigger language plpgsql as $$ begin
+      if current_query() like '%aftercommit: claim events%' and nextval('claims') = ${number}
+      then raise 'the test says no'; end if;
+      return null;
+    end $$;
+    create trigger count_claims before update on outbox execute function count_claims()`)
+}
 
 it('claims the next batch while one is on its way, once there is a backlog', async () => {
   await saveBacklog(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'])
@@ -66,4 +78,17 @@ it('stops in the middle of a backlog, with what it had begun recorded', async ()
   const published = (await fixture.rows()).filter(({ status }) => status === 'published')
   expect(published).toHaveLength(publisher.batches.flat().length)
   expect(published.length).toBeLessThan(40)
+})
+
+it('tells of a round that failed while the backlog is there, and delivers all of it', async () => {
+  await saveBacklog(Array.from({ length: 40 }, (_, n) => `order-${n}`))
+  await failClaim(3)
+  const publisher = scriptedPublisher(acked)
+  const outbox = fixture.outbox({ publisher, ...POLLING })
+  const told = nextEvent(outbox.events, 'error', ({ step }) => step === 'poll')
+  const sentWhenTold = told.then(() => publisher.batches.flat().length)
+  await outbox.start()
+  expect(await sentWhenTold).toBeLessThan(40)
+  await allWentOut()
+  expect(publisher.batches.flat()).toHaveLength(40)
 })
