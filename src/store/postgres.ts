@@ -1,6 +1,7 @@
-// Every SQL statement of the outbox, one function each. Lists travel as one text parameter (JSON or an
-// array literal) that the statement casts: the text of a statement never changes with the number of
-// rows, and every driver binds a string in the same way. No session state: it works behind PgBouncer.
+// The SQL statements of the outbox, one function each; save, claim and upkeep have files beside this one. Lists
+// travel as one text parameter (JSON or an array literal) that the statement casts: every driver binds a string in
+// the same way, and the text of a statement is the same for any number of rows. Only the save has two, one of them for
+// a single event. No session state: it works behind PgBouncer.
 import type { Database, Executor } from '../drivers/driver.ts'
 import { runWithin } from './database.ts'
 import { migrate } from './migrate.ts'
