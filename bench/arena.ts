@@ -1,5 +1,5 @@
 // Where contenders meet: one Postgres and one Kafka for all, a fresh database and a fresh topic for each turn, and
-// a look at the topic afterwards. A figure counts only if everything that was committed has arrived.
+// a look at the topic afterwards: what was lost or came twice stands beside the figure.
 import { setTimeout as delay } from 'node:timers/promises'
 import postgres from 'postgres'
 import { type KafkaServer, startKafka } from '../test/support/kafka-server.ts'
@@ -11,9 +11,10 @@ import type { ContenderName } from './contender.ts'
 import type { Assignment, Job, JobResult, LoadResult, OverheadResult, PollsResult } from './job.ts'
 import type { HistoryFigures } from './results.ts'
 import { ContenderProcess } from './run-process.ts'
-import { median } from './spread.ts'
 
 const PARTITIONS = 6
+const START_MS = 60_000
+const QUIET_MS = 500
 const POSTGRES_SETTINGS = {
   wal_level: 'logical',
   shared_preload_libraries: 'pg_stat_statements',
@@ -40,15 +41,22 @@ export interface Arrivals {
 }
 
 export interface DrainResult {
-  readonly rows: number
-  readonly seconds: number
   readonly rowsPerSecond: number
+  readonly arrivals: Arrivals
+}
+
+interface DrainRequest {
+  readonly rows: number
+  readonly payloadBytes: number
+  readonly limitSeconds: number
+  readonly instances?: number
 }
 
 export class Arena {
   readonly #postgres: PostgresServer
   readonly #kafka: KafkaServer
   readonly #admin: postgres.Sql
+  readonly #histories = new Map<number, Place>()
   #turns = 0
 
   private constructor(server: PostgresServer, kafka: KafkaServer) {
@@ -71,7 +79,7 @@ export class Arena {
   async versions(): Promise<Record<string, string>> {
     const [row] = await this.#admin<[{ version: string }]>`
       select current_setting('server_version') as version`
-    return { postgres: row.version, kafka: chosenKafka() }
+    return { PostgreSQL: row.version, Kafka: chosenKafka() }
   }
 
   async load(variant: Variant, job: Extract<Job, { kind: 'load' }>) {
@@ -80,7 +88,7 @@ export class Arena {
       const cost = await this.#costOf(process, place)
       const result = await process.result<LoadResult>()
       const sends = variant.contender !== 'postgres-only'
-      const arrivals = sends ? await this.#countArrivals(place.topic) : null
+      const arrivals = sends ? await this.#countArrivals(place.topic, result.emitted) : null
       return { ...result, cost, arrivals }
     })
   }
@@ -102,43 +110,34 @@ export class Arena {
   }
 
   /** Rows that were left behind, sent by so many instances at once, for no longer than `limitSeconds`. */
-  async drain(
-    variant: Variant,
-    request: { rows: number; payloadBytes: number; limitSeconds: number; instances?: number },
-  ): Promise<DrainResult> {
+  async drain(variant: Variant, request: DrainRequest): Promise<DrainResult> {
     return await this.#inDatabase((place) => this.#drainIn(place, variant, request))
   }
 
-  /** The same, and an idle poll, in a table with so many published rows. */
-  async history(published: number, rows: number, rounds: number): Promise<HistoryFigures> {
-    return await this.#inDatabase(async (place) => {
-      const payloadBytes = 100
-      await runThrough({ ...OURS, ...place, job: { kind: 'leave-behind', rows: 0, payloadBytes } })
-      await fillHistory(place.databaseUrl, published)
-      const polls: number[] = []
-      const drains: number[] = []
-      for (let round = 0; round < rounds; round += 1) {
-        const job = { kind: 'polls', rounds: 200 } as const
-        const { pollMs } = await runThrough<PollsResult>({ ...OURS, ...place, job })
-        const request = { rows, payloadBytes, limitSeconds: 120 }
-        const { rowsPerSecond } = await this.#drainIn(place, OURS, request)
-        polls.push(pollMs)
-        drains.push(rowsPerSecond)
-      }
-      return { published, pollMs: median(polls), rowsPerSecond: median(drains) }
-    })
+  /** A table with so many published rows, for the rounds that follow. */
+  async fillHistory(published: number): Promise<void> {
+    const place = await this.#makePlace()
+    const job = { kind: 'leave-behind', rows: 0, payloadBytes: 0 } as const
+    await runThrough({ ...OURS, ...place, job })
+    await fillHistory(place.databaseUrl, published)
+    this.#histories.set(published, place)
   }
 
-  async #drainIn(
-    place: Place,
-    variant: Variant,
-    {
-      rows,
-      payloadBytes,
-      limitSeconds,
-      instances = 1,
-    }: { rows: number; payloadBytes: number; limitSeconds: number; instances?: number },
-  ): Promise<DrainResult> {
+  /** An idle poll and a drain in that table. */
+  async history(published: number, rows: number): Promise<Omit<HistoryFigures, 'published'>> {
+    // A topic for each, as all of them count their events from 0.
+    const { topic } = await this.#makeTopic()
+    const place = { ...this.#histories.get(published)!, topic }
+    const job = { kind: 'polls', rounds: 200 } as const
+    const { pollMs } = await runThrough<PollsResult>({ ...OURS, ...place, job })
+    const request = { rows, payloadBytes: 100, limitSeconds: 120 }
+    const { rowsPerSecond, arrivals } = await this.#drainIn(place, OURS, request)
+    return { pollMs, rowsPerSecond, ...arrivals }
+  }
+
+  // The clock runs from the first ack on: to connect takes as long for a small backlog as for a large one.
+  async #drainIn(place: Place, variant: Variant, request: DrainRequest): Promise<DrainResult> {
+    const { rows, payloadBytes, instances = 1 } = request
     const inMemory = variant.contender === 'kafkajs-only'
     const assignment = { ...variant, ...place }
     if (!inMemory) {
@@ -151,16 +150,16 @@ export class Arena {
       () => new ContenderProcess({ ...assignment, job }),
     )
     await Promise.all(processes.map((process) => process.ready))
-    const begunAt = performance.now()
     for (const process of processes) process.say('go')
     const acked = () => processes.reduce((sum, process) => sum + process.acked, 0)
-    const elapsed = () => (performance.now() - begunAt) / 1_000
-    while (acked() < rows && elapsed() < limitSeconds) await delay(10)
-    const seconds = elapsed()
-    const sent = Math.min(acked(), rows)
+    const [first, last] = await watchAcks(acked, request)
     for (const process of processes) process.say('finish')
     await Promise.all(processes.map((process) => process.result()))
-    return { rows: sent, seconds, rowsPerSecond: sent / seconds }
+    // What was still waiting when the time was up is not lost.
+    const arrivals = await this.#countArrivals(place.topic, Math.min(last.acked, rows))
+    // Of what two instances have sent both have counted it.
+    const sent = Math.min(last.acked, arrivals.delivered) - first.acked
+    return { rowsPerSecond: (sent / (last.at - first.at)) * 1_000, arrivals }
   }
 
   /** What a job costs the server, once it is warm and until its process has ended. */
@@ -176,26 +175,23 @@ export class Arena {
     }
   }
 
+  // Without those that begin and end transactions: not all of them are counted when they are prepared.
   async #cost({ databaseUrl }: Place): Promise<ServerCost> {
     const [cost] = await this.#admin<[ServerCost]>`
       select coalesce(sum(calls), 0)::float8 as statements,
         pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 as "walBytes"
-      from pg_stat_statements where toplevel
+      from pg_stat_statements where toplevel and query !~* '^(begin|start|commit|rollback)'
         and dbid = (select oid from pg_database where datname = ${new URL(databaseUrl).pathname.slice(1)})`
     return cost
   }
 
-  async #countArrivals(topic: string): Promise<Arrivals> {
+  async #countArrivals(topic: string, expected: number): Promise<Arrivals> {
     const reader = await readTopic(this.#kafka.directBrokers, topic)
     try {
       const messages = await reader.readToEnd()
-      const ids = new Set(messages.map(({ headers }) => Number(headers['bench-id'])))
-      const expected = Math.max(...ids) + 1
-      return {
-        delivered: ids.size,
-        lost: expected - ids.size,
-        duplicates: messages.length - ids.size,
-      }
+      const delivered = new Set(messages.map(({ headers }) => headers['bench-id'])).size
+      const lost = Math.max(0, expected - delivered)
+      return { delivered, lost, duplicates: messages.length - delivered }
     } finally {
       await reader.stop()
     }
@@ -215,17 +211,28 @@ export class Arena {
   }
 
   async #inDatabase<T>(work: (place: Place) => Promise<T>): Promise<T> {
-    const name = `bench_${(this.#turns += 1)}`
-    await this.#admin.unsafe(`create database ${name}`)
-    await createTopic(this.#kafka.directBrokers, name, PARTITIONS)
-    const url = new URL(this.#postgres.url)
-    url.pathname = `/${name}`
+    const place = await this.#makePlace()
     try {
-      return await work({ databaseUrl: url.href, brokers: this.#kafka.brokers, topic: name })
+      return await work(place)
     } finally {
-      await this.#dropSlots(name)
-      await this.#admin.unsafe(`drop database if exists ${name} with (force)`)
+      await this.#dropSlots(place.topic)
+      await this.#admin.unsafe(`drop database if exists ${place.topic} with (force)`)
     }
+  }
+
+  /** A database and a topic, of one name. */
+  async #makePlace(): Promise<Place> {
+    const { topic } = await this.#makeTopic()
+    await this.#admin.unsafe(`create database ${topic}`)
+    const url = new URL(this.#postgres.url)
+    url.pathname = `/${topic}`
+    return { databaseUrl: url.href, brokers: this.#kafka.brokers, topic }
+  }
+
+  async #makeTopic(): Promise<Pick<Place, 'topic'>> {
+    const topic = `bench_${(this.#turns += 1)}`
+    await createTopic(this.#kafka.directBrokers, topic, PARTITIONS)
+    return { topic }
   }
 }
 
@@ -238,6 +245,33 @@ async function runThrough<T extends JobResult>(assignment: Assignment): Promise<
   await process.ready
   process.say('go')
   return await process.result<T>()
+}
+
+interface Mark {
+  readonly acked: number
+  readonly at: number
+}
+
+/** The first and the last ack of a drain, which is over when nothing is left, or nothing happens any more, or in time. */
+async function watchAcks(
+  acked: () => number,
+  { rows, limitSeconds, instances = 1 }: DrainRequest,
+): Promise<[first: Mark, last: Mark]> {
+  const mark = () => ({ acked: acked(), at: performance.now() })
+  const begun = mark()
+  let first: Mark | null = null
+  let last = begun
+  for (;;) {
+    await delay(5)
+    const now = mark()
+    if (now.acked > last.acked) last = now
+    first ??= now.acked > 0 ? now : null
+    if (!first && now.at > begun.at + START_MS) throw new Error('a drain did not begin')
+    if (!first) continue
+    const isQuiet = now.at > last.at + QUIET_MS
+    const isDone = now.acked >= rows && (instances === 1 || isQuiet)
+    if (isDone || now.at > first.at + limitSeconds * 1_000) return [first, last]
+  }
 }
 
 /** So that no turn pays for the writes of what came before it. */

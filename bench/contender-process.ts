@@ -83,7 +83,7 @@ async function load(
   const usage = measureUsage()
   const units = Math.max(MIN_UNITS, Math.round((job.perSecond ?? rate) * seconds))
   const measured = await runLoad(contender, acks, { ...job, units, firstId }, sends)
-  return { ...measured, ...usage() }
+  return { ...measured, ...usage(), emitted: firstId + measured.committed }
 }
 
 async function leaveBehind(contender: Contender, rows: number, payloadBytes: number) {

@@ -65,6 +65,8 @@ export interface Usage {
 }
 
 export interface LoadResult extends Usage {
+  /** With the warm-ups. */
+  readonly emitted: number
   readonly committed: number
   readonly seconds: number
   readonly perSecond: number

@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Acks } from './acks.ts'
 import type { BenchEvent, Contender } from './contender.ts'
-import type { Load, LoadResult } from './job.ts'
+import type { Load, LoadResult, Usage } from './job.ts'
 import { spreadOf } from './spread.ts'
 
 const PATIENCE_MS = 120_000
@@ -19,7 +19,7 @@ export async function runLoad(
   acks: Acks,
   load: Portion,
   sends: boolean,
-): Promise<Omit<LoadResult, 'cpuSeconds' | 'peakRssMb'>> {
+): Promise<Omit<LoadResult, keyof Usage | 'emitted'>> {
   const { firstId } = load
   const committedAt: number[] = []
   const unitMs: number[] = []

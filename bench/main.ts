@@ -1,5 +1,5 @@
-// npm run bench: every contender on the same Postgres and Kafka, in turns, several rounds. Writes
-// bench/results/latest.json and, unless it was a quick or partial run, docs/benchmarks.md with its plots.
+// npm run bench: every contender on the same Postgres and Kafka, in turns, several rounds. A whole
+// run writes bench/results/latest.json and docs/benchmarks.md with its plots, a quick or partial one bench/results/partial.json.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { closeLater, runToVerdict } from '../test/support/run-to-verdict.ts'
 import { Arena } from './arena.ts'
@@ -7,6 +7,7 @@ import { type BenchArguments, parseBenchArguments, USAGE, WORKLOADS } from './ar
 import { writePage } from './page.ts'
 import { makePlan } from './plan.ts'
 import { Progress } from './progress.ts'
+import { ratiosOf } from './ratios.ts'
 import type { Results } from './results.ts'
 import { isMet, judgeTargets } from './targets.ts'
 import { readVersions } from './versions.ts'
@@ -28,7 +29,8 @@ async function bench(args: BenchArguments) {
   }
   const versions = await readVersions(arena)
   const save = async (file: 'latest.json' | 'partial.json') => {
-    const report = { quick: args.quick, versions, targets: judgeTargets(results), ...results }
+    const [targets, ratios] = [judgeTargets(results), ratiosOf(results)]
+    const report = { quick: args.quick, versions, targets, ratios, ...results }
     await mkdir(RESULTS, { recursive: true })
     await writeFile(new URL(file, RESULTS), `${JSON.stringify(report, null, 2)}\n`)
     return report

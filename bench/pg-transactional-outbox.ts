@@ -40,6 +40,7 @@ export async function makePgTransactionalOutbox(
     settings: {
       dbSchema: 'public',
       dbTable: 'outbox',
+      // Both cost statements of their own; off is in its favour.
       enableMaxAttemptsProtection: false,
       enablePoisonousMessageProtection: false,
     },

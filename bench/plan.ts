@@ -5,7 +5,7 @@ import type { BenchArguments } from './arguments.ts'
 import { type ContenderName, PEERS } from './contender.ts'
 import type { Load } from './job.ts'
 import { type LoadTurn, nameOf, type Results } from './results.ts'
-import { summarizeDrains, summarizeLoads } from './summarize.ts'
+import { summarizeDrains, summarizeHistory, summarizeLoads } from './summarize.ts'
 
 export interface Step {
   readonly label: string
@@ -70,16 +70,19 @@ export function makePlan({ quick, only }: BenchArguments): Step[] {
       for (const variant of [OURS, OURS_TUNED, KAFKAJS_ONLY]) {
         steps.push(drainStep('drain', variant, all))
       }
-      for (const variant of quick ? [tuned('graphile-worker')] : [TEXTBOOK, ...TUNED_PEERS]) {
+      for (const variant of quick ? [tuned('pg-boss')] : [TEXTBOOK, ...TUNED_PEERS]) {
         steps.push(drainStep('drain', variant, some))
       }
-      if (!quick) steps.push(drainStep('drain with two', OURS, { ...all, instances: 2 }))
+      if (quick) continue
+      steps.push(drainStep('drain with two', OURS, { ...all, instances: 2 }))
+      for (const variant of [OURS, tuned('nest-native-messaging')]) {
+        steps.push(drainStep('drain with four', variant, { ...some, instances: 4 }))
+      }
     }
   }
   if (has('history')) {
-    for (const published of quick ? [0, 100_000] : [0, 1_000_000, 10_000_000]) {
-      steps.push(historyStep(published, quick ? 10_000 : 50_000, rounds))
-    }
+    const sizes = quick ? [0, 100_000] : [0, 1_000_000, 10_000_000]
+    steps.push(...historySteps(sizes, quick ? 10_000 : 50_000, rounds))
   }
   if (!quick) {
     const field = [OURS, DUAL_WRITE, tuned('graphile-worker')]
@@ -153,14 +156,28 @@ function drainStep(
   }
 }
 
-function historyStep(published: number, rows: number, rounds: number): Step {
-  return {
-    label: `history: ${published} published rows`,
-    weight: published / 50_000 + OVERHEAD_SECONDS + rounds * 5,
-    async run(arena, results) {
-      results.history.push(await arena.history(published, rows, rounds))
-    },
-  }
+function historySteps(sizes: readonly number[], rows: number, rounds: number): Step[] {
+  const turns = new Map<number, Awaited<ReturnType<Arena['history']>>[]>()
+  const fills = sizes.map((published): Step => {
+    return {
+      label: `history: making ${published} published rows`,
+      weight: published / 50_000 + 2,
+      run: (arena) => arena.fillHistory(published),
+    }
+  })
+  const round = sizes.map((published): Step => {
+    return {
+      label: `history: ${published} published rows`,
+      weight: OVERHEAD_SECONDS + 10,
+      async run(arena, results) {
+        const so = turns.get(published) ?? []
+        so.push(await arena.history(published, rows))
+        turns.set(published, so)
+        results.history = [...turns].map(([size, all]) => summarizeHistory(size, all))
+      },
+    }
+  })
+  return [...fills, ...Array.from({ length: rounds }, () => round).flat()]
 }
 
 function overheadStep(units: number): Step {

@@ -23,13 +23,18 @@ export interface LoadFigures {
 export interface DrainFigures {
   readonly rounds: number
   readonly rowsPerSecond: number
-  readonly rows: number
+  /** Over all rounds. */
+  readonly delivered: number
+  readonly lost: number
+  readonly duplicates: number
 }
 
 export interface HistoryFigures {
   readonly published: number
   readonly pollMs: number
   readonly rowsPerSecond: number
+  readonly lost: number
+  readonly duplicates: number
 }
 
 /** By workload, then by contender; a workload that was left out is not there. */

@@ -1,6 +1,6 @@
 // From the turns of all rounds to one figure each.
 import type { DrainResult } from './arena.ts'
-import type { DrainFigures, LoadFigures, LoadTurn } from './results.ts'
+import type { DrainFigures, HistoryFigures, LoadFigures, LoadTurn } from './results.ts'
 import { median, type Spread } from './spread.ts'
 
 export function summarizeLoads(turns: readonly LoadTurn[]): LoadFigures {
@@ -30,9 +30,26 @@ export function summarizeLoads(turns: readonly LoadTurn[]): LoadFigures {
 }
 
 export function summarizeDrains(turns: readonly DrainResult[]): DrainFigures {
+  const sum = (key: keyof DrainResult['arrivals']) =>
+    turns.reduce((total, { arrivals }) => total + arrivals[key], 0)
   return {
     rounds: turns.length,
     rowsPerSecond: median(turns.map(({ rowsPerSecond }) => rowsPerSecond)),
-    rows: median(turns.map(({ rows }) => rows)),
+    delivered: sum('delivered'),
+    lost: sum('lost'),
+    duplicates: sum('duplicates'),
+  }
+}
+
+export function summarizeHistory(
+  published: number,
+  turns: readonly Omit<HistoryFigures, 'published'>[],
+): HistoryFigures {
+  return {
+    published,
+    pollMs: median(turns.map(({ pollMs }) => pollMs)),
+    rowsPerSecond: median(turns.map(({ rowsPerSecond }) => rowsPerSecond)),
+    lost: turns.reduce((total, { lost }) => total + lost, 0),
+    duplicates: turns.reduce((total, { duplicates }) => total + duplicates, 0),
   }
 }

@@ -17,10 +17,17 @@ export const make: MakeContender = async (stage) => {
   await runMigrations({ connectionString: stage.databaseUrl })
   let runner: Runner | undefined
 
-  async function save(client: Pick<typeof pool, 'query'>, event: BenchEvent) {
-    await client.query("select graphile_worker.add_job('publish', $1::json)", [
-      JSON.stringify(event),
-    ])
+  async function save(client: Pick<typeof pool, 'query'>, events: readonly BenchEvent[]) {
+    const jobs = events.map((event) => JSON.stringify(event))
+    if (jobs.length === 1) {
+      await client.query("select graphile_worker.add_job('publish', $1::json)", jobs)
+      return
+    }
+    await client.query(
+      `select count(*) from unnest($1::json[]) as event,
+        graphile_worker.add_job('publish', event)`,
+      [jobs],
+    )
   }
 
   return {
@@ -39,19 +46,11 @@ export const make: MakeContender = async (stage) => {
       })
     },
     async unit(events, committed) {
-      await placeOrder(pool, events, async (client) => {
-        for (const event of events) await save(client, event)
-      })
+      await placeOrder(pool, events, (client) => save(client, events))
       committed()
     },
     async leaveBehind(events) {
-      await inTransaction(pool, async (client) => {
-        await client.query(
-          `select count(*) from unnest($1::json[]) as event,
-            graphile_worker.add_job('publish', event)`,
-          [events.map((event) => JSON.stringify(event))],
-        )
-      })
+      await inTransaction(pool, (client) => save(client, events))
     },
     async stop() {
       await runner?.stop()

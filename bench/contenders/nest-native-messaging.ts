@@ -1,5 +1,5 @@
 // @nest-native/messaging: a row per event and one worker that is woken after commit. Tuned: larger claims. With
-// several workers it sends events more than once, as its claim does not lock the rows; one is used here.
+// several workers it sends events more than once, as its claim does not lock the rows: "drain with four" shows how often.
 import { OutboxClaimer, OutboxWaker, runWorkerLoop } from '@nest-native/messaging'
 import { PostgresOutboxStore } from '@nest-native/messaging/postgres'
 import { drizzle } from 'drizzle-orm/node-postgres'

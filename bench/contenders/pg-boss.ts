@@ -1,5 +1,5 @@
-// pg-boss: a job per event, sent in the transaction, and a worker that polls. Tuned: batches, polled for as often
-// as it allows.
+// pg-boss: a job per event, sent in the transaction, and a worker that polls. Tuned: large batches, one after another
+// while they are full, and a worker that is woken by NOTIFY.
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { sql } from 'drizzle-orm'
 import { fromDrizzle, PgBoss } from 'pg-boss'
@@ -7,15 +7,23 @@ import { type BenchEvent, type MakeContender, messageOf } from '../contender.ts'
 import { openPool, placeOrder } from '../node-postgres.ts'
 
 const QUEUE = 'events'
-const TUNED = { batchSize: 200, pollingIntervalSeconds: 0.5 }
+const TUNED = {
+  batchSize: 1_000,
+  pollingIntervalSeconds: 0.5,
+  notifyPollingIntervalSeconds: 0.5,
+  burstWhenBatchFull: true,
+}
 
 export const make: MakeContender = async (stage) => {
   const pool = await openPool(stage)
   const producer = stage.kafka.producer()
-  const boss = new PgBoss({ connectionString: stage.databaseUrl })
+  const boss = new PgBoss({
+    connectionString: stage.databaseUrl,
+    useListenNotify: stage.tuned,
+  })
   boss.on('error', () => {})
   await boss.start()
-  await boss.createQueue(QUEUE)
+  await boss.createQueue(QUEUE, { notify: stage.tuned })
 
   return {
     async start() {
