@@ -10,7 +10,7 @@ import { createTopic, readTopic } from '../test/support/topic-reader.ts'
 import type { ContenderName } from './contender.ts'
 import type { Assignment, Job, JobResult, LoadResult, OverheadResult, PollsResult } from './job.ts'
 import type { HistoryFigures } from './results.ts'
-import { ContenderProcess } from './run-process.ts'
+import { ContenderFailed, ContenderProcess } from './run-process.ts'
 
 const PARTITIONS = 6
 const START_MS = 60_000
@@ -152,8 +152,9 @@ export class Arena {
     await Promise.all(processes.map((process) => process.ready))
     for (const process of processes) process.say('go')
     const acked = () => processes.reduce((sum, process) => sum + process.acked, 0)
-    const [first, last] = await watchAcks(acked, request)
-    for (const process of processes) process.say('finish')
+    const [first, last] = await watchAcks(acked, request).finally(() => {
+      for (const process of processes) process.say('finish')
+    })
     await Promise.all(processes.map((process) => process.result()))
     // What was still waiting when the time was up is not lost.
     const arrivals = await this.#countArrivals(place.topic, Math.min(last.acked, rows))
@@ -266,7 +267,7 @@ async function watchAcks(
     const now = mark()
     if (now.acked > last.acked) last = now
     first ??= now.acked > 0 ? now : null
-    if (!first && now.at > begun.at + START_MS) throw new Error('a drain did not begin')
+    if (!first && now.at > begun.at + START_MS) throw new ContenderFailed('it sent nothing')
     if (!first) continue
     const isQuiet = now.at > last.at + QUIET_MS
     const isDone = now.acked >= rows && (instances === 1 || isQuiet)

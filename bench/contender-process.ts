@@ -35,9 +35,12 @@ const stage: Stage = {
   kafka: measuredKafka(assignment.brokers, acks),
 }
 
-const result = await doJob(assignment.job)
+const answer = await doJob(assignment.job).then(
+  (result): FromProcess => ({ kind: 'done', result }),
+  (error: unknown): FromProcess => ({ kind: 'failed', reason: (error as Error).message }),
+)
 // Some contenders leave a timer or a socket behind.
-process.send!({ kind: 'done', result } satisfies FromProcess, () => process.exit())
+process.send!(answer, () => process.exit())
 
 async function doJob(job: Job): Promise<JobResult> {
   if (job.kind === 'overhead') return await runOverhead(stage, job.units, ready)

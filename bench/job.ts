@@ -92,5 +92,6 @@ export type FromProcess =
   | { readonly kind: 'ready' }
   | { readonly kind: 'progress'; readonly acked: number }
   | { readonly kind: 'done'; readonly result: JobResult }
+  | { readonly kind: 'failed'; readonly reason: string }
 
 export type ToProcess = 'go' | 'finish'

@@ -6,7 +6,7 @@ import type { BenchEvent, Contender } from './contender.ts'
 import type { Load, LoadResult, Usage } from './job.ts'
 import { spreadOf } from './spread.ts'
 
-const PATIENCE_MS = 120_000
+const PATIENCE_MS = 60_000
 
 /** A load with its number of units, and the number of its first event. */
 export interface Portion extends Omit<Load, 'kind' | 'seconds'> {
@@ -36,7 +36,8 @@ export async function runLoad(
 
   await (load.perSecond === undefined ? inLines(load, runUnit) : atPace(load, runUnit))
   const events = load.units * load.eventsPerUnit
-  if (sends) await within(acks.reach(firstId + events), () => `${acks.count} of ${events} acks`)
+  if (sends)
+    await within(acks.reach(firstId + events), () => `${acks.count} of ${firstId + events} acks`)
   const endedAt = sends ? acks.lastAt : Math.max(...committedAt.slice(-1_000))
   const seconds = (endedAt - startedAt) / 1_000
   const latencies = sends

@@ -5,10 +5,11 @@ import { closeLater, runToVerdict } from '../test/support/run-to-verdict.ts'
 import { Arena } from './arena.ts'
 import { type BenchArguments, parseBenchArguments, USAGE, WORKLOADS } from './arguments.ts'
 import { writePage } from './page.ts'
-import { makePlan } from './plan.ts'
+import { makePlan, type Step } from './plan.ts'
 import { Progress } from './progress.ts'
 import { ratiosOf } from './ratios.ts'
 import type { Results } from './results.ts'
+import { ContenderFailed } from './run-process.ts'
 import { isMet, judgeTargets } from './targets.ts'
 import { readVersions } from './versions.ts'
 
@@ -26,6 +27,7 @@ async function bench(args: BenchArguments) {
     history: [],
     overhead: null,
     idleStatementsPerSecond: null,
+    failures: [],
   }
   const versions = await readVersions(arena)
   const save = async (file: 'latest.json' | 'partial.json') => {
@@ -37,7 +39,7 @@ async function bench(args: BenchArguments) {
   }
   for (const step of plan) {
     progress.begin(step.label)
-    await step.run(arena, results)
+    await runStep(step, arena, results)
     progress.end(step.weight)
     // Whatever ends it later, what was measured until then is there.
     await save('partial.json')
@@ -52,6 +54,16 @@ async function bench(args: BenchArguments) {
         return [target.key, { ...target, key: undefined, met: isMet(target) }]
       }),
   )
+}
+
+// A contender that gives up, such as one of whose events the last never arrives, must not end the run for all.
+async function runStep(step: Step, arena: Arena, results: Results): Promise<void> {
+  try {
+    await step.run(arena, results)
+  } catch (error) {
+    if (!(error instanceof ContenderFailed)) throw error
+    results.failures.push({ turn: step.label, reason: error.message })
+  }
 }
 
 await runToVerdict({ usage: USAGE, parse: parseBenchArguments, run: bench, isGood: () => true })

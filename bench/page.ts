@@ -44,6 +44,7 @@ export async function writePage(report: Report): Promise<void> {
       `## ${titleOf(workload)}\n\n![${workload}](benchmarks/${file})\n\n${drainTable(figures)}`,
     )
   }
+  if (report.failures.length > 0) sections.push(failureTable(report))
   sections.push(historyTable(report), overheadTable(report), costTable(loads['throughput 64']))
   await writeFile(new URL('benchmarks.md', DOCS), `${sections.join('\n\n')}\n`)
 }
@@ -108,6 +109,11 @@ function drainTable(figures: Record<string, DrainFigures>): string {
     return [name, round(one.rowsPerSecond), ...[delivered, lost, duplicates].map(String)]
   })
   return `From the first ack on, and for no longer than a limit.\n\n${table(['', 'rows/s', 'delivered', 'lost', 'twice'], rows)}`
+}
+
+function failureTable({ failures }: Report): string {
+  const rows = failures.map(({ turn, reason }) => [turn, reason])
+  return `## Turns without a figure\n\n${table(['', 'what happened'], rows)}`
 }
 
 function historyTable({ history }: Report): string {

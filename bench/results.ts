@@ -44,6 +44,8 @@ export interface Results {
   history: HistoryFigures[]
   overhead: OverheadResult | null
   idleStatementsPerSecond: number | null
+  /** Turns that came to no figure. */
+  failures: { readonly turn: string; readonly reason: string }[]
 }
 
 export function nameOf({ contender, tuned }: Variant): string {

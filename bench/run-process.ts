@@ -8,6 +8,9 @@ import type { Assignment, FromProcess, JobResult, ToProcess } from './job.ts'
 const ENTRY = fileURLToPath(new URL('./contender-process.ts', import.meta.url))
 const running = new Set<ChildProcess>()
 
+/** It said itself what it could not do; a process that just ends is a mistake of the benchmark. */
+export class ContenderFailed extends Error {}
+
 export class ContenderProcess {
   readonly #child: ChildProcess
   readonly #label: string
@@ -56,6 +59,7 @@ export class ContenderProcess {
     return await new Promise((resolve, reject) => {
       this.#child.on('message', (message: FromProcess) => {
         if (message.kind === kind) resolve(message as Extract<FromProcess, { kind: K }>)
+        if (message.kind === 'failed') reject(new ContenderFailed(message.reason))
       })
       this.#child.on('exit', () => {
         reject(new Error(`${this.#label}: ended before it was ${kind}\n${this.#complaints}`))

@@ -10,6 +10,7 @@ const NOTHING: Results = {
   history: [],
   overhead: null,
   idleStatementsPerSecond: null,
+  failures: [],
 }
 
 function load(perSecond: number, p50 = 1): LoadFigures {
@@ -72,6 +73,7 @@ describe('the figures of a benchmark', () => {
       ],
       overhead: { noneMs: 1, handWrittenMs: 2, withOutboxMs: 3 },
       idleStatementsPerSecond: null,
+      failures: [],
     })
     expect(ratios['latency']!['dual-write']).toMatchObject({ perSecond: 1, latencyP99: 1.5 })
     expect(ratios['history']).toEqual({ '10 against 0': { pollMs: 3, drainTime: 2 } })
