@@ -126,7 +126,7 @@ export class Arena {
   /** An idle poll and a drain in that table. */
   async history(published: number, rows: number): Promise<Omit<HistoryFigures, 'published'>> {
     // A topic for each, as all of them count their events from 0.
-    const { topic } = await this.#makeTopic()
+    const topic = await this.#makeTopic()
     const place = { ...this.#histories.get(published)!, topic }
     const job = { kind: 'polls', rounds: 200 } as const
     const { pollMs } = await runThrough<PollsResult>({ ...OURS, ...place, job })
@@ -223,17 +223,17 @@ export class Arena {
 
   /** A database and a topic, of one name. */
   async #makePlace(): Promise<Place> {
-    const { topic } = await this.#makeTopic()
+    const topic = await this.#makeTopic()
     await this.#admin.unsafe(`create database ${topic}`)
     const url = new URL(this.#postgres.url)
     url.pathname = `/${topic}`
     return { databaseUrl: url.href, brokers: this.#kafka.brokers, topic }
   }
 
-  async #makeTopic(): Promise<Pick<Place, 'topic'>> {
+  async #makeTopic(): Promise<string> {
     const topic = `bench_${(this.#turns += 1)}`
     await createTopic(this.#kafka.directBrokers, topic, PARTITIONS)
-    return { topic }
+    return topic
   }
 }
 

@@ -8,7 +8,7 @@ import { writePage } from './page.ts'
 import { makePlan, type Step } from './plan.ts'
 import { Progress } from './progress.ts'
 import { ratiosOf } from './ratios.ts'
-import type { Results } from './results.ts'
+import { noResults, type Results } from './results.ts'
 import { ContenderFailed } from './run-process.ts'
 import { isMet, judgeTargets } from './targets.ts'
 import { readVersions } from './versions.ts'
@@ -21,14 +21,7 @@ async function bench(args: BenchArguments) {
   closeLater(async () => progress.close())
   progress.begin('starting Postgres and Kafka')
   const arena = await Arena.open()
-  const results: Results = {
-    loads: {},
-    drains: {},
-    history: [],
-    overhead: null,
-    idleStatementsPerSecond: null,
-    failures: [],
-  }
+  const results = noResults()
   const versions = await readVersions(arena)
   const save = async (file: 'latest.json' | 'partial.json') => {
     const [targets, ratios] = [judgeTargets(results), ratiosOf(results)]

@@ -64,8 +64,8 @@ loses the event. \`bare-idea\` is a row, one send for whatever has been committe
 leases, order, retries or a fallback. \`postgres-only\` does the same transactions and sends nothing; \`kafkajs-only\` sends
 the same messages from memory. \`textbook\` is the outbox of many articles: a row, a send and an update one by one.
 
-The others are libraries, with their defaults and, as "tuned", with settings for speed from their documentation. Not all of
-them keep the order of an aggregate; aftercommit does here, as it does by default.
+The others are libraries, with their defaults and, as "tuned", with settings for speed. Not all of them keep the
+order of an aggregate; aftercommit does here, as it does by default.
 
 ${list.join(', ')}.`
 }
@@ -108,7 +108,7 @@ function drainTable(figures: Record<string, DrainFigures>): string {
     const { delivered, lost, duplicates } = one
     return [name, round(one.rowsPerSecond), ...[delivered, lost, duplicates].map(String)]
   })
-  return `From the first ack on, and for no longer than a limit.\n\n${table(['', 'rows/s', 'delivered', 'lost', 'twice'], rows)}`
+  return `From the first ack on, and for no longer than a limit; whoever is slow had fewer rows to send.\n\n${table(['', 'rows/s', 'delivered', 'lost', 'twice'], rows)}`
 }
 
 function failureTable({ failures }: Report): string {

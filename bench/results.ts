@@ -48,6 +48,17 @@ export interface Results {
   failures: { readonly turn: string; readonly reason: string }[]
 }
 
+export function noResults(): Results {
+  return {
+    loads: {},
+    drains: {},
+    history: [],
+    overhead: null,
+    idleStatementsPerSecond: null,
+    failures: [],
+  }
+}
+
 export function nameOf({ contender, tuned }: Variant): string {
   return tuned ? `${contender} (tuned)` : contender
 }

@@ -1,17 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { ratiosOf } from '../../../bench/ratios.ts'
-import type { LoadFigures, Results } from '../../../bench/results.ts'
+import { type LoadFigures, noResults, type Results } from '../../../bench/results.ts'
 import { median, spreadOf } from '../../../bench/spread.ts'
 import { isMet, judgeTargets } from '../../../bench/targets.ts'
-
-const NOTHING: Results = {
-  loads: {},
-  drains: {},
-  history: [],
-  overhead: null,
-  idleStatementsPerSecond: null,
-  failures: [],
-}
 
 function load(perSecond: number, p50 = 1): LoadFigures {
   const spread = { p50, p95: p50 * 2, p99: p50 * 3 }
@@ -43,7 +34,7 @@ describe('the figures of a benchmark', () => {
       'bare-idea': load(2_000),
     }
     const key = 'throughput against the best peer, 64 concurrent'
-    const judged = figureOf({ ...NOTHING, loads: { 'throughput 64': busy } }, key)!
+    const judged = figureOf({ ...noResults(), loads: { 'throughput 64': busy } }, key)!
     expect(judged.figure).toBe(2)
     expect(isMet(judged)).toBe(false)
     expect(isMet({ ...judged, figure: 3 })).toBe(true)
@@ -51,29 +42,30 @@ describe('the figures of a benchmark', () => {
 
   it('are no less than they are where less is better', () => {
     const overhead = { noneMs: 1, handWrittenMs: 2, withOutboxMs: 2.2 }
-    const judged = figureOf({ ...NOTHING, overhead }, 'overhead against the hand-written INSERT')!
+    const judged = figureOf(
+      { ...noResults(), overhead },
+      'overhead against the hand-written INSERT',
+    )!
     expect(judged.figure).toBeCloseTo(1.1)
     expect(isMet(judged)).toBe(false)
     expect(isMet({ ...judged, figure: 1.05 })).toBe(true)
   })
 
   it('are missing, not met, for what was not run', () => {
-    const targets = judgeTargets(NOTHING)
+    const targets = judgeTargets(noResults())
     expect(targets.every(({ figure }) => figure === null)).toBe(true)
     expect(targets.map(isMet)).not.toContain(true)
   })
 
   it('come as ratios to each other contender as well', () => {
     const ratios = ratiosOf({
+      ...noResults(),
       loads: { latency: { aftercommit: load(50, 3), 'dual-write': load(50, 2) } },
-      drains: {},
       history: [
         { published: 0, pollMs: 1, rowsPerSecond: 100, lost: 0, duplicates: 0 },
         { published: 10, pollMs: 3, rowsPerSecond: 50, lost: 0, duplicates: 0 },
       ],
       overhead: { noneMs: 1, handWrittenMs: 2, withOutboxMs: 3 },
-      idleStatementsPerSecond: null,
-      failures: [],
     })
     expect(ratios['latency']!['dual-write']).toMatchObject({ perSecond: 1, latencyP99: 1.5 })
     expect(ratios['history']).toEqual({ '10 against 0': { pollMs: 3, drainTime: 2 } })
