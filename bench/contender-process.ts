@@ -3,14 +3,15 @@ import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Acks, measuredKafka } from './acks.ts'
 import { type Contender, makeContender, type Stage } from './contender.ts'
-import type {
-  Assignment,
-  FromProcess,
-  Job,
-  JobResult,
-  LoadResult,
-  ToProcess,
-  Usage,
+import {
+  type Assignment,
+  type FromProcess,
+  type Job,
+  type JobResult,
+  type LoadResult,
+  type ToProcess,
+  type Usage,
+  warmUpSeconds,
 } from './job.ts'
 import { eventMaker, runLoad } from './load.ts'
 import { runOverhead } from './overhead.ts'
@@ -18,9 +19,7 @@ import { runPolls } from './polls.ts'
 
 const POOL_SIZE = 20
 const CHUNK = 1_000
-/** Rounds of units: a slow contender is known after the first, a fast one has been compiled after the last. */
-const WARM_UP_UNITS = [10, 200, 1_500]
-const WARM_UP_SECONDS = 1
+const FIRST_UNITS = 10
 const MIN_UNITS = 10
 const PROGRESS_MS = 20
 
@@ -76,11 +75,15 @@ async function load(
   let firstId = 0
   let rate = 0
   await contender.start()
-  for (const units of WARM_UP_UNITS) {
-    const warm = await runLoad(contender, acks, { ...unpaced, units, firstId }, sends)
-    rate = units / warm.seconds
+  // Few at first, as nobody knows yet how long they take.
+  const enough = warmUpSeconds(seconds)
+  let warmUnits = FIRST_UNITS
+  for (let left = enough; left > enough / 10; ) {
+    const warm = await runLoad(contender, acks, { ...unpaced, units: warmUnits, firstId }, sends)
+    rate = warmUnits / warm.seconds
     firstId += warm.committed
-    if (warm.seconds > WARM_UP_SECONDS) break
+    left -= warm.seconds
+    warmUnits = Math.ceil(Math.min(warmUnits * 10, rate * left))
   }
   await ready()
   const usage = measureUsage()

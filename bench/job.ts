@@ -28,6 +28,11 @@ export interface Load {
   readonly keys?: number
 }
 
+/** As long as what is measured: a service runs for days, and is compiled after some thousand events. */
+export function warmUpSeconds(measuredSeconds: number): number {
+  return Math.min(measuredSeconds, 5)
+}
+
 /** Fills the table as an outage does. */
 export interface LeaveBehind {
   readonly kind: 'leave-behind'

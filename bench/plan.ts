@@ -3,18 +3,19 @@
 import { type Arena, type DrainResult, OURS, type Variant } from './arena.ts'
 import type { BenchArguments } from './arguments.ts'
 import { type ContenderName, PEERS } from './contender.ts'
-import type { Load } from './job.ts'
+import { type Load, warmUpSeconds } from './job.ts'
 import { type LoadTurn, nameOf, type Results } from './results.ts'
 import { summarizeDrains, summarizeHistory, summarizeLoads } from './summarize.ts'
 
 export interface Step {
+  readonly contender: ContenderName
   readonly label: string
   /** About how many seconds. */
   readonly weight: number
   run(arena: Arena, results: Results): Promise<void>
 }
 
-/** What it takes to start a process, make its tables and warm it up. */
+/** What it takes to start a process and make its tables. */
 const OVERHEAD_SECONDS = 5
 
 const byDefault = (contender: ContenderName): Variant => ({ contender, tuned: false })
@@ -117,8 +118,9 @@ function loadSteps(
   const round = variants.map((variant): Step => {
     const name = nameOf(variant)
     return {
+      contender: variant.contender,
       label: `${workload}: ${name}`,
-      weight: job.seconds + OVERHEAD_SECONDS,
+      weight: warmUpSeconds(job.seconds) + job.seconds + OVERHEAD_SECONDS,
       async run(arena, results) {
         if (paced && cannotKeepUp(results, name, job.perSecond!)) return
         const so = turns.get(name) ?? []
@@ -146,6 +148,7 @@ function drainStep(
 ): Step {
   const name = nameOf(variant)
   return {
+    contender: variant.contender,
     label: `${workload}: ${name}`,
     weight: request.rows / 10_000 + 10 + OVERHEAD_SECONDS,
     async run(arena, results) {
@@ -162,6 +165,7 @@ function historySteps(sizes: readonly number[], rows: number, rounds: number): S
   const turns = new Map<number, Awaited<ReturnType<Arena['history']>>[]>()
   const fills = sizes.map((published): Step => {
     return {
+      contender: OURS.contender,
       label: `history: making ${published} published rows`,
       weight: published / 50_000 + 2,
       run: (arena) => arena.fillHistory(published),
@@ -169,6 +173,7 @@ function historySteps(sizes: readonly number[], rows: number, rounds: number): S
   })
   const round = sizes.map((published): Step => {
     return {
+      contender: OURS.contender,
       label: `history: ${published} published rows`,
       weight: OVERHEAD_SECONDS + 10,
       async run(arena, results) {
@@ -184,6 +189,7 @@ function historySteps(sizes: readonly number[], rows: number, rounds: number): S
 
 function overheadStep(units: number): Step {
   return {
+    contender: OURS.contender,
     label: 'overhead of a unit of work',
     weight: (units * 3) / 80 + OVERHEAD_SECONDS,
     async run(arena, results) {
@@ -194,6 +200,7 @@ function overheadStep(units: number): Step {
 
 function idleStep(seconds: number): Step {
   return {
+    contender: OURS.contender,
     label: 'idle',
     weight: seconds + OVERHEAD_SECONDS,
     async run(arena, results) {

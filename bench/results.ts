@@ -1,5 +1,6 @@
 // What a run found out, in the form in which it is kept: medians over the rounds, contender by contender.
 import type { Arena, Variant } from './arena.ts'
+import type { ContenderName } from './contender.ts'
 import type { OverheadResult } from './job.ts'
 import type { Spread } from './spread.ts'
 
@@ -37,6 +38,12 @@ export interface HistoryFigures {
   readonly duplicates: number
 }
 
+export interface Failure {
+  readonly contender: ContenderName
+  readonly turn: string
+  readonly reason: string
+}
+
 /** By workload, then by contender; a workload that was left out is not there. */
 export interface Results {
   loads: Record<string, Record<string, LoadFigures>>
@@ -45,7 +52,7 @@ export interface Results {
   overhead: OverheadResult | null
   idleStatementsPerSecond: number | null
   /** Turns that came to no figure. */
-  failures: { readonly turn: string; readonly reason: string }[]
+  failures: Failure[]
 }
 
 export function noResults(): Results {

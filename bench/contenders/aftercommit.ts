@@ -1,6 +1,6 @@
-// The library itself, by its defaults. Tuned: larger claims, and rows that are deleted when they are published.
-import { createOutbox } from '../../src/index.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
+// The library itself, as it is built for whoever installs it, by its defaults. Tuned: larger claims, and rows that are deleted when they are published.
+import { createOutbox } from '../../dist/index.js'
+import { kafkaPublisher } from '../../dist/publishers/kafka.js'
 import { openShop } from '../business.ts'
 import type { BenchEvent, MakeContender } from '../contender.ts'
 
