@@ -8,13 +8,13 @@ import { closeLater } from '../test/support/run-to-verdict.ts'
 import { chosenKafka } from '../test/support/server-versions.ts'
 import { createTopic, readTopic } from '../test/support/topic-reader.ts'
 import type { ContenderName } from './contender.ts'
+import { type DrainRequest, watchAcks } from './drain-watch.ts'
 import type { Assignment, Job, JobResult, LoadResult, OverheadResult, PollsResult } from './job.ts'
 import type { HistoryFigures } from './results.ts'
-import { ContenderFailed, ContenderProcess } from './run-process.ts'
+import { fillHistory, restoreHistory, settle } from './published-rows.ts'
+import { ContenderProcess } from './run-process.ts'
 
 const PARTITIONS = 6
-const START_MS = 60_000
-const QUIET_MS = 500
 const POSTGRES_SETTINGS = {
   wal_level: 'logical',
   shared_preload_libraries: 'pg_stat_statements',
@@ -22,6 +22,8 @@ const POSTGRES_SETTINGS = {
   shared_buffers: '1GB',
   max_wal_size: '8GB',
 }
+/** As a broker is run; the tests have one that starts quickly instead. */
+const JAVA_FLAGS = ['-Xms1g', '-Xmx1g', '-XX:+UseG1GC']
 
 export interface Variant {
   readonly contender: ContenderName
@@ -45,13 +47,6 @@ export interface DrainResult {
   readonly arrivals: Arrivals
 }
 
-interface DrainRequest {
-  readonly rows: number
-  readonly payloadBytes: number
-  readonly limitSeconds: number
-  readonly instances?: number
-}
-
 export class Arena {
   readonly #postgres: PostgresServer
   readonly #kafka: KafkaServer
@@ -69,7 +64,7 @@ export class Arena {
   static async open(): Promise<Arena> {
     const server = await startPostgres({ settings: POSTGRES_SETTINGS })
     closeLater(() => server.stop())
-    const kafka = await startKafka()
+    const kafka = await startKafka({ javaFlags: JAVA_FLAGS })
     closeLater(() => kafka.stop())
     const arena = new Arena(server, kafka)
     await arena.#admin`create extension pg_stat_statements`
@@ -132,17 +127,17 @@ export class Arena {
     const { pollMs } = await runThrough<PollsResult>({ ...OURS, ...place, job })
     const request = { rows, payloadBytes: 100, limitSeconds: 120 }
     const { rowsPerSecond, arrivals } = await this.#drainIn(place, OURS, request)
+    await restoreHistory(place.databaseUrl)
     return { pollMs, rowsPerSecond, ...arrivals }
   }
 
-  // The clock runs from the first ack on: to connect takes as long for a small backlog as for a large one.
   async #drainIn(place: Place, variant: Variant, request: DrainRequest): Promise<DrainResult> {
     const { rows, payloadBytes, instances = 1 } = request
     const inMemory = variant.contender === 'kafkajs-only'
     const assignment = { ...variant, ...place }
     if (!inMemory) {
       await runThrough({ ...assignment, job: { kind: 'leave-behind', rows, payloadBytes } })
-      await settle(place)
+      await settle(place.databaseUrl)
     }
     const job: Job = { kind: 'drain', ...(inMemory && { fromMemory: { rows, payloadBytes } }) }
     const processes = Array.from(
@@ -152,15 +147,15 @@ export class Arena {
     await Promise.all(processes.map((process) => process.ready))
     for (const process of processes) process.say('go')
     const acked = () => processes.reduce((sum, process) => sum + process.acked, 0)
-    const [first, last] = await watchAcks(acked, request).finally(() => {
+    const [from, last] = await watchAcks(acked, request).finally(() => {
       for (const process of processes) process.say('finish')
     })
     await Promise.all(processes.map((process) => process.result()))
     // What was still waiting when the time was up is not lost.
     const arrivals = await this.#countArrivals(place.topic, Math.min(last.acked, rows))
     // Of what two instances have sent both have counted it.
-    const sent = Math.min(last.acked, arrivals.delivered) - first.acked
-    return { rowsPerSecond: (sent / (last.at - first.at)) * 1_000, arrivals }
+    const sent = Math.min(last.acked, arrivals.delivered) - from.acked
+    return { rowsPerSecond: (sent / (last.at - from.at)) * 1_000, arrivals }
   }
 
   /** What a job costs the server, once it is warm and until its process has ended. */
@@ -246,55 +241,4 @@ async function runThrough<T extends JobResult>(assignment: Assignment): Promise<
   await process.ready
   process.say('go')
   return await process.result<T>()
-}
-
-interface Mark {
-  readonly acked: number
-  readonly at: number
-}
-
-/** The first and the last ack of a drain, which is over when nothing is left, or nothing happens any more, or in time. */
-async function watchAcks(
-  acked: () => number,
-  { rows, limitSeconds, instances = 1 }: DrainRequest,
-): Promise<[first: Mark, last: Mark]> {
-  const mark = () => ({ acked: acked(), at: performance.now() })
-  const begun = mark()
-  let first: Mark | null = null
-  let last = begun
-  for (;;) {
-    await delay(5)
-    const now = mark()
-    if (now.acked > last.acked) last = now
-    first ??= now.acked > 0 ? now : null
-    if (!first && now.at > begun.at + START_MS) throw new ContenderFailed('it sent nothing')
-    if (!first) continue
-    const isQuiet = now.at > last.at + QUIET_MS
-    const isDone = now.acked >= rows && (instances === 1 || isQuiet)
-    if (isDone || now.at > first.at + limitSeconds * 1_000) return [first, last]
-  }
-}
-
-/** So that no turn pays for the writes of what came before it. */
-async function settle({ databaseUrl }: Place): Promise<void> {
-  const client = postgres(databaseUrl, { max: 1, onnotice: () => {} })
-  await client`vacuum analyze`
-  await client`checkpoint`
-  await client.end()
-}
-
-/** Published rows as a week leaves them, in chunks, so that none of them is one long transaction. */
-async function fillHistory(databaseUrl: string, rows: number): Promise<void> {
-  const client = postgres(databaseUrl, { max: 1, onnotice: () => {} })
-  const chunk = 250_000
-  for (let from = 0; from < rows; from += chunk) {
-    await client`insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload,
-        headers, status, max_attempts, available_at, occurred_at, published_at)
-      select gen_random_uuid(), 'order', 'order-' || n, 'OrderPlaced', 'history', '{"id":"1"}', '{}',
-        'published', 10, now(), now(), now()
-      from generate_series(${from + 1}::int, ${Math.min(from + chunk, rows)}::int) n`
-  }
-  await client`vacuum analyze outbox`
-  await client`checkpoint`
-  await client.end()
 }

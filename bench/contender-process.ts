@@ -75,7 +75,7 @@ async function load(
   let firstId = 0
   let rate = 0
   await contender.start()
-  // Few at first, as nobody knows yet how long they take.
+  // Few at first, as nobody knows yet how long they take. What would be too short to tell a rate by is left.
   const enough = warmUpSeconds(seconds)
   let warmUnits = FIRST_UNITS
   for (let left = enough; left > enough / 10; ) {

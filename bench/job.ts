@@ -28,7 +28,7 @@ export interface Load {
   readonly keys?: number
 }
 
-/** As long as what is measured: a service runs for days, and is compiled after some thousand events. */
+/** A service runs for days, and is compiled after some thousand events; a short look gets a short warm-up. */
 export function warmUpSeconds(measuredSeconds: number): number {
   return Math.min(measuredSeconds, 5)
 }

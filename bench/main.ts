@@ -2,7 +2,7 @@
 // run writes bench/results/latest.json and docs/benchmarks.md with its plots, a quick or partial one bench/results/partial.json.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { closeLater, runToVerdict } from '../test/support/run-to-verdict.ts'
-import { Arena, OURS } from './arena.ts'
+import { Arena } from './arena.ts'
 import { type BenchArguments, parseBenchArguments, USAGE, WORKLOADS } from './arguments.ts'
 import { writePage } from './page.ts'
 import { makePlan, type Step } from './plan.ts'
@@ -10,7 +10,7 @@ import { Progress } from './progress.ts'
 import { ratiosOf } from './ratios.ts'
 import { noResults, type Results } from './results.ts'
 import { ContenderFailed } from './run-process.ts'
-import { isMet, judgeTargets } from './targets.ts'
+import { isMet, isSound, judgeTargets } from './targets.ts'
 import { readVersions } from './versions.ts'
 
 const RESULTS = new URL('./results/', import.meta.url)
@@ -42,12 +42,7 @@ async function bench(args: BenchArguments) {
   if (whole) await writePage(report)
   const judged = report.targets.filter(({ figure }) => figure !== null)
   const targets = judged.map((target) => ({ ...target, met: isMet(target) }))
-  return { targets, failures: report.failures }
-}
-
-// A target that is missed is a figure like any other; a turn of ours without a figure is a fault.
-function isGood({ failures }: Pick<Results, 'failures'>): boolean {
-  return !failures.some(({ contender }) => contender === OURS.contender)
+  return { sound: isSound(results), targets, failures: report.failures }
 }
 
 // A contender that gives up, such as one of whose events the last never arrives, must not end the run for all.
@@ -61,4 +56,9 @@ async function runStep(step: Step, arena: Arena, results: Results): Promise<void
   }
 }
 
-await runToVerdict({ usage: USAGE, parse: parseBenchArguments, run: bench, isGood })
+await runToVerdict({
+  usage: USAGE,
+  parse: parseBenchArguments,
+  run: bench,
+  isGood: ({ sound }) => sound,
+})

@@ -1,4 +1,5 @@
 // What contenders on node-postgres have in common: a pool, and the business transaction by hand.
+import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres'
 import { Pool, type PoolClient } from 'pg'
 import { CREATE_ORDERS, orderValues, PLACE_ORDER } from './business.ts'
 import type { BenchEvent, Stage } from './contender.ts'
@@ -7,6 +8,17 @@ export async function openPool({ databaseUrl, poolSize }: Stage) {
   const pool = new Pool({ connectionString: databaseUrl, max: poolSize })
   await pool.query(CREATE_ORDERS)
   return pool
+}
+
+const databases = new WeakMap<PoolClient, NodePgDatabase>()
+
+/** Made once for each connection: to make it for each transaction would be a cost of ours, not of its user. */
+export function drizzleOn(client: PoolClient): NodePgDatabase {
+  const known = databases.get(client)
+  if (known) return known
+  const made = drizzle(client)
+  databases.set(client, made)
+  return made
 }
 
 /** `save` writes the events, in the transaction of the order. */

@@ -13,7 +13,8 @@ import { eventMaker } from './load.ts'
 import { median } from './spread.ts'
 
 const PAUSE_MS = 8
-const WARM_UP_UNITS = 300
+/** Of each kind, without a pause. */
+const WARM_UP_UNITS = 2_000
 
 export async function runOverhead(
   stage: Stage,
@@ -69,7 +70,7 @@ export async function runOverhead(
     for (const [turn] of names.entries()) {
       const name = names[(n + turn) % names.length]!
       const events = makeEvents(n * names.length + turn)
-      await delay(PAUSE_MS)
+      if (n >= WARM_UP_UNITS) await delay(PAUSE_MS)
       const begunAt = performance.now()
       await kinds[name](events)
       if (n >= WARM_UP_UNITS) times[name].push(performance.now() - begunAt)

@@ -3,9 +3,14 @@
 import { type Arena, type DrainResult, OURS, type Variant } from './arena.ts'
 import type { BenchArguments } from './arguments.ts'
 import { type ContenderName, PEERS } from './contender.ts'
-import { type Load, warmUpSeconds } from './job.ts'
-import { type LoadTurn, nameOf, type Results } from './results.ts'
-import { summarizeDrains, summarizeHistory, summarizeLoads } from './summarize.ts'
+import { type Load, type OverheadResult, warmUpSeconds } from './job.ts'
+import { type HistoryFigures, type LoadTurn, nameOf, type Results } from './results.ts'
+import {
+  summarizeDrains,
+  summarizeHistory,
+  summarizeLoads,
+  summarizeOverhead,
+} from './summarize.ts'
 
 export interface Step {
   readonly contender: ContenderName
@@ -60,28 +65,29 @@ export function makePlan({ quick, only }: BenchArguments): Step[] {
     const field = quick ? [OURS, DUAL_WRITE] : [OURS, DUAL_WRITE, TEXTBOOK, ...TUNED_PEERS]
     loads('latency', field, load, true)
   }
-  if (has('overhead')) steps.push(overheadStep(quick ? 200 : 1_500))
+  if (has('overhead')) steps.push(...inTurns([overheadStep(quick ? 200 : 500)], rounds))
   if (has('drain')) {
     const rows = quick ? 20_000 : 200_000
     const limitSeconds = quick ? 10 : 60
     const all = { rows, payloadBytes: 1_000, limitSeconds }
-    // At their speed the rest would be waiting.
-    const some = { rows: quick ? 4_000 : 10_000, payloadBytes: 1_000, limitSeconds: 15 }
+    const some = { payloadBytes: 1_000, limitSeconds: 15 }
     // Few enough to be done in time: by several that send the same, what was lost is only known at the end.
     const forFour = { rows: 4_000, payloadBytes: 1_000, limitSeconds: 60, instances: 4 }
-    for (let round = 0; round < rounds; round += 1) {
-      for (const variant of [OURS, OURS_TUNED, KAFKAJS_ONLY]) {
-        steps.push(drainStep('drain', variant, all))
-      }
-      for (const variant of quick ? [tuned('pg-boss')] : [TEXTBOOK, ...TUNED_PEERS]) {
-        steps.push(drainStep('drain', variant, some))
-      }
-      if (quick) continue
-      steps.push(drainStep('drain with two', OURS, { ...all, instances: 2 }))
-      for (const variant of [OURS, tuned('nest-native-messaging')]) {
-        steps.push(drainStep('drain with four', variant, forFour))
-      }
-    }
+    const peers = quick ? [tuned('pg-boss')] : [TEXTBOOK, ...TUNED_PEERS]
+    const round = [
+      ...[OURS, OURS_TUNED, KAFKAJS_ONLY].map((variant) => drainStep('drain', variant, all)),
+      ...peers.map((variant) => {
+        const enough = quick ? 20_000 : rowsFor(variant.contender)
+        return drainStep('drain', variant, { ...some, rows: enough })
+      }),
+    ]
+    const crowds = [
+      drainStep('drain with two', OURS, { ...all, instances: 2 }),
+      ...[OURS, tuned('nest-native-messaging')].map((variant) =>
+        drainStep('drain with four', variant, forFour),
+      ),
+    ]
+    steps.push(...inTurns(quick ? round : [...round, ...crowds], rounds))
   }
   if (has('history')) {
     const sizes = quick ? [0, 100_000] : [0, 1_000_000, 10_000_000]
@@ -107,6 +113,14 @@ function isQuick({ contender, tuned: isTuned }: Variant): boolean {
   return isTuned || !PEERS.some((peer) => peer === contender)
 }
 
+/** Each round begins with another one, so that nobody always comes after the same. */
+function inTurns(steps: readonly Step[], rounds: number): Step[] {
+  const shift = Math.ceil(steps.length / rounds)
+  return Array.from({ length: rounds }, (_, n) => {
+    return [...steps.slice(n * shift), ...steps.slice(0, n * shift)]
+  }).flat()
+}
+
 function loadSteps(
   workload: string,
   variants: readonly Variant[],
@@ -114,23 +128,21 @@ function loadSteps(
   job: Load,
   paced: boolean,
 ): Step[] {
-  const turns = new Map<string, LoadTurn[]>()
   const round = variants.map((variant): Step => {
     const name = nameOf(variant)
+    const turns: LoadTurn[] = []
     return {
       contender: variant.contender,
       label: `${workload}: ${name}`,
       weight: warmUpSeconds(job.seconds) + job.seconds + OVERHEAD_SECONDS,
       async run(arena, results) {
         if (paced && cannotKeepUp(results, name, job.perSecond!)) return
-        const so = turns.get(name) ?? []
-        so.push(await arena.load(variant, job))
-        turns.set(name, so)
-        ;(results.loads[workload] ??= {})[name] = summarizeLoads(so)
+        turns.push(await arena.load(variant, job))
+        ;(results.loads[workload] ??= {})[name] = summarizeLoads(turns)
       },
     }
   })
-  return Array.from({ length: rounds }, () => round).flat()
+  return inTurns(round, rounds)
 }
 
 // At a pace above its throughput a contender's latency says how long one has waited, and nothing else.
@@ -139,7 +151,11 @@ function cannotKeepUp({ loads }: Results, name: string, perSecond: number): bool
   return known !== undefined && known.perSecond < perSecond
 }
 
-const drained = new Map<string, DrainResult[]>()
+/** Enough for the time that it is given; more would only have to be written first. */
+function rowsFor(peer: ContenderName): number {
+  if (peer === 'pg-boss') return 150_000
+  return peer === 'graphile-worker' ? 50_000 : 10_000
+}
 
 function drainStep(
   workload: string,
@@ -147,22 +163,20 @@ function drainStep(
   request: Parameters<Arena['drain']>[1],
 ): Step {
   const name = nameOf(variant)
+  const turns: DrainResult[] = []
   return {
     contender: variant.contender,
     label: `${workload}: ${name}`,
     weight: request.rows / 10_000 + 10 + OVERHEAD_SECONDS,
     async run(arena, results) {
-      const key = `${workload} ${name}`
-      const so = drained.get(key) ?? []
-      so.push(await arena.drain(variant, request))
-      drained.set(key, so)
-      ;(results.drains[workload] ??= {})[name] = summarizeDrains(so)
+      turns.push(await arena.drain(variant, request))
+      ;(results.drains[workload] ??= {})[name] = summarizeDrains(turns)
     },
   }
 }
 
 function historySteps(sizes: readonly number[], rows: number, rounds: number): Step[] {
-  const turns = new Map<number, Awaited<ReturnType<Arena['history']>>[]>()
+  const figures = new Map<number, HistoryFigures>()
   const fills = sizes.map((published): Step => {
     return {
       contender: OURS.contender,
@@ -172,28 +186,30 @@ function historySteps(sizes: readonly number[], rows: number, rounds: number): S
     }
   })
   const round = sizes.map((published): Step => {
+    const turns: Omit<HistoryFigures, 'published'>[] = []
     return {
       contender: OURS.contender,
       label: `history: ${published} published rows`,
       weight: OVERHEAD_SECONDS + 10,
       async run(arena, results) {
-        const so = turns.get(published) ?? []
-        so.push(await arena.history(published, rows))
-        turns.set(published, so)
-        results.history = [...turns].map(([size, all]) => summarizeHistory(size, all))
+        turns.push(await arena.history(published, rows))
+        figures.set(published, summarizeHistory(published, turns))
+        results.history = [...figures.values()].toSorted((a, b) => a.published - b.published)
       },
     }
   })
-  return [...fills, ...Array.from({ length: rounds }, () => round).flat()]
+  return [...fills, ...inTurns(round, rounds)]
 }
 
 function overheadStep(units: number): Step {
+  const turns: OverheadResult[] = []
   return {
     contender: OURS.contender,
     label: 'overhead of a unit of work',
-    weight: (units * 3) / 80 + OVERHEAD_SECONDS,
+    weight: (units * 3) / 80 + 15 + OVERHEAD_SECONDS,
     async run(arena, results) {
-      results.overhead = await arena.overhead(units)
+      turns.push(await arena.overhead(units))
+      results.overhead = summarizeOverhead(turns)
     },
   }
 }

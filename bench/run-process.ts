@@ -7,8 +7,9 @@ import type { Assignment, FromProcess, JobResult, ToProcess } from './job.ts'
 
 const ENTRY = fileURLToPath(new URL('./contender-process.ts', import.meta.url))
 const running = new Set<ChildProcess>()
+const LIMIT_MS = 300_000
 
-/** It said itself what it could not do; a process that just ends is a mistake of the benchmark. */
+/** It said what it could not do, or ended, or had to be ended, without a result. */
 export class ContenderFailed extends Error {}
 
 export class ContenderProcess {
@@ -28,7 +29,11 @@ export class ContenderProcess {
     this.#child.stderr!.on('data', (text) => {
       this.#complaints = `${this.#complaints}${String(text)}`.slice(-4_000)
     })
-    this.#exited = once(this.#child, 'exit').then(() => running.delete(this.#child))
+    const limit = setTimeout(() => this.#child.kill('SIGKILL'), LIMIT_MS)
+    this.#exited = once(this.#child, 'exit').finally(() => {
+      clearTimeout(limit)
+      running.delete(this.#child)
+    })
     this.#done = this.#hear('done').then(({ result }) => result)
     this.#ready = this.#hear('ready')
     // Whoever awaits one of them sees it fail; the other must not end the run by itself.
@@ -62,7 +67,8 @@ export class ContenderProcess {
         if (message.kind === 'failed') reject(new ContenderFailed(message.reason))
       })
       this.#child.on('exit', () => {
-        reject(new Error(`${this.#label}: ended before it was ${kind}\n${this.#complaints}`))
+        const complaint = this.#complaints.trim().split('\n').at(-1)
+        reject(new ContenderFailed(`${this.#label}: ended before it was ${kind}: ${complaint}`))
       })
     })
   }

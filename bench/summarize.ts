@@ -1,5 +1,6 @@
 // From the turns of all rounds to one figure each.
 import type { DrainResult } from './arena.ts'
+import type { OverheadResult } from './job.ts'
 import type { DrainFigures, HistoryFigures, LoadFigures, LoadTurn } from './results.ts'
 import { median, type Spread } from './spread.ts'
 
@@ -38,6 +39,15 @@ export function summarizeDrains(turns: readonly DrainResult[]): DrainFigures {
     delivered: sum('delivered'),
     lost: sum('lost'),
     duplicates: sum('duplicates'),
+  }
+}
+
+export function summarizeOverhead(turns: readonly OverheadResult[]): OverheadResult {
+  const medianOf = (kind: keyof OverheadResult) => median(turns.map((turn) => turn[kind]))
+  return {
+    noneMs: medianOf('noneMs'),
+    handWrittenMs: medianOf('handWrittenMs'),
+    withOutboxMs: medianOf('withOutboxMs'),
   }
 }
 

@@ -16,6 +16,7 @@ const PACKAGES = [
 
 export async function readVersions(arena: Arena): Promise<Record<string, string>> {
   const versions: Record<string, string> = {
+    aftercommit: await readVersion(new URL('../package.json', import.meta.url)),
     node: process.versions.node,
     ...(await arena.versions()),
     cores: String(availableParallelism()),
@@ -28,10 +29,14 @@ async function versionOf(name: string): Promise<string> {
   for (const folder of ['./node_modules/', '../node_modules/']) {
     try {
       const file = new URL(`${folder}${name}/package.json`, import.meta.url)
-      return (JSON.parse(await readFile(file, 'utf8')) as { version: string }).version
+      return await readVersion(file)
     } catch {
       // In the other folder, then.
     }
   }
   return 'unknown'
+}
+
+async function readVersion(file: URL): Promise<string> {
+  return (JSON.parse(await readFile(file, 'utf8')) as { version: string }).version
 }

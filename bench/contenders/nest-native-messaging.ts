@@ -4,7 +4,7 @@ import { OutboxClaimer, OutboxWaker, runWorkerLoop } from '@nest-native/messagin
 import { PostgresOutboxStore } from '@nest-native/messaging/postgres'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { type BenchEvent, type MakeContender, messageOf } from '../contender.ts'
-import { inTransaction, openPool, placeOrder } from '../node-postgres.ts'
+import { drizzleOn, inTransaction, openPool, placeOrder } from '../node-postgres.ts'
 
 const TUNED = { batchSize: 200 }
 
@@ -40,7 +40,7 @@ export const make: MakeContender = async (stage) => {
     },
     async unit(events, committed) {
       await placeOrder(pool, events, async (client) => {
-        const tx = drizzle(client)
+        const tx = drizzleOn(client)
         for (const event of events) await store.enqueue(tx, { topic: stage.topic, payload: event })
       })
       committed()
@@ -48,7 +48,7 @@ export const make: MakeContender = async (stage) => {
     },
     async leaveBehind(events) {
       await inTransaction(pool, async (client) => {
-        const tx = drizzle(client)
+        const tx = drizzleOn(client)
         for (const event of events) await store.enqueue(tx, { topic: stage.topic, payload: event })
       })
     },

@@ -1,10 +1,9 @@
 // pg-boss: a job per event, sent in the transaction, and a worker that polls. Tuned: large batches, one after another
 // while they are full, and a worker that is woken by NOTIFY.
-import { drizzle } from 'drizzle-orm/node-postgres'
 import { sql } from 'drizzle-orm'
 import { fromDrizzle, PgBoss } from 'pg-boss'
 import { type BenchEvent, type MakeContender, messageOf } from '../contender.ts'
-import { openPool, placeOrder } from '../node-postgres.ts'
+import { drizzleOn, openPool, placeOrder } from '../node-postgres.ts'
 
 const QUEUE = 'events'
 const TUNED = {
@@ -35,7 +34,7 @@ export const make: MakeContender = async (stage) => {
     },
     async unit(events, committed) {
       await placeOrder(pool, events, async (client) => {
-        const db = fromDrizzle(drizzle(client), sql)
+        const db = fromDrizzle(drizzleOn(client), sql)
         for (const event of events) await boss.send(QUEUE, event, { db })
       })
       committed()

@@ -1,3 +1,4 @@
+// pg-transactional-outbox, by polling.
 import type { MakeContender } from '../contender.ts'
 import { makePgTransactionalOutbox } from '../pg-transactional-outbox.ts'
 

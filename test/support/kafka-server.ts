@@ -17,6 +17,8 @@ export type KafkaOptions = {
   advertisedPort?: number
   /** Broker settings by name, such as `{ 'num.partitions': '1' }`. */
   settings?: Record<string, string>
+  /** Flags of the JVM. @default a small heap and what starts quickly, not what is quick once it is warm */
+  javaFlags?: readonly string[]
 }
 
 export type KafkaServer = {
@@ -39,7 +41,7 @@ export type KafkaServer = {
   resume(): void
 }
 
-const javaFlags = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:-UsePerfData']
+const quickStart = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:-UsePerfData']
 const logFlags = [
   '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
   '-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info',
@@ -71,6 +73,7 @@ export async function startKafka(options: KafkaOptions = {}): Promise<KafkaServe
   const jars = await fetchKafkaJars()
   const folder = await createOwnedFolder('aftercommit-kafka-')
   const properties = join(folder.path, 'server.properties')
+  const { javaFlags = quickStart } = options
   const java = [...javaFlags, ...logFlags, `-Djava.io.tmpdir=${folder.path}`, '-cp', `${jars}/*`]
   const processOptions = { endSignal: 'KILL' } as const
 

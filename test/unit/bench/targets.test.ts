@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ratiosOf } from '../../../bench/ratios.ts'
 import { type LoadFigures, noResults, type Results } from '../../../bench/results.ts'
 import { median, spreadOf } from '../../../bench/spread.ts'
-import { isMet, judgeTargets } from '../../../bench/targets.ts'
+import { isMet, isSound, judgeTargets } from '../../../bench/targets.ts'
 
 function load(perSecond: number, p50 = 1): LoadFigures {
   const spread = { p50, p95: p50 * 2, p99: p50 * 3 }
@@ -55,6 +55,22 @@ describe('the figures of a benchmark', () => {
     const targets = judgeTargets(noResults())
     expect(targets.every(({ figure }) => figure === null)).toBe(true)
     expect(targets.map(isMet)).not.toContain(true)
+  })
+
+  it('are not relied on when something of ours was lost or came to no figure', () => {
+    const missed = { ...load(1), lost: 1 }
+    const of = (figures: Record<string, LoadFigures>) => ({
+      ...noResults(),
+      loads: { any: figures },
+    })
+    const history = [{ published: 0, pollMs: 1, rowsPerSecond: 1, lost: 1, duplicates: 0 }]
+    const failure = { contender: 'aftercommit', turn: 'idle', reason: 'it ended' } as const
+    expect(isSound(of({ aftercommit: load(1), 'pg-boss': missed }))).toBe(true)
+    expect(isSound(of({ aftercommit: missed }))).toBe(false)
+    expect(isSound(of({ 'aftercommit (tuned)': missed }))).toBe(false)
+    expect(isSound({ ...noResults(), history })).toBe(false)
+    expect(isSound({ ...noResults(), failures: [failure] })).toBe(false)
+    expect(isSound({ ...noResults(), failures: [{ ...failure, contender: 'pg-boss' }] })).toBe(true)
   })
 
   it('come as ratios to each other contender as well', () => {

@@ -1,0 +1,43 @@
+// A table with a past: rows that were published long ago, and what a turn adds to them taken away again.
+import postgres from 'postgres'
+
+const CHUNK = 250_000
+
+/** Published rows as a week leaves them, in chunks, so that none of them is one long transaction. */
+export async function fillHistory(databaseUrl: string, rows: number): Promise<void> {
+  await withClient(databaseUrl, async (client) => {
+    for (let from = 0; from < rows; from += CHUNK) {
+      await client`insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload,
+          headers, status, max_attempts, available_at, occurred_at, published_at)
+        select gen_random_uuid(), 'order', 'order-' || n, 'OrderPlaced', 'history', '{"id":"1"}', '{}',
+          'published', 10, now(), now(), now()
+        from generate_series(${from + 1}::int, ${Math.min(from + CHUNK, rows)}::int) n`
+    }
+  })
+  await settle(databaseUrl)
+}
+
+/** So that the next round finds what this one found. */
+export async function restoreHistory(databaseUrl: string): Promise<void> {
+  await withClient(databaseUrl, async (client) => {
+    await client`delete from outbox where topic <> 'history'`
+  })
+  await settle(databaseUrl)
+}
+
+/** So that no turn pays for the writes of what came before it. */
+export async function settle(databaseUrl: string): Promise<void> {
+  await withClient(databaseUrl, async (client) => {
+    await client`vacuum analyze`
+    await client`checkpoint`
+  })
+}
+
+async function withClient(databaseUrl: string, work: (client: postgres.Sql) => Promise<void>) {
+  const client = postgres(databaseUrl, { max: 1, onnotice: () => {} })
+  try {
+    await work(client)
+  } finally {
+    await client.end()
+  }
+}
