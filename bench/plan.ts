@@ -48,7 +48,7 @@ const ONE_EVENT = { kind: 'load', eventsPerUnit: 1, payloadBytes: 1_000 } as con
 export function makePlan({ quick, only }: BenchArguments): Step[] {
   const rounds = quick ? 1 : 3
   const seconds = quick ? 2 : 5
-  const steps: Step[] = []
+  const steps = [warmUpStep(quick ? 5 : 20)]
   const loads = (workload: string, variants: readonly Variant[], job: Load, paced = false) => {
     steps.push(...loadSteps(workload, variants, rounds, job, paced))
   }
@@ -113,6 +113,18 @@ function isQuick({ contender, tuned: isTuned }: Variant): boolean {
   return isTuned || !PEERS.some((peer) => peer === contender)
 }
 
+// A broker is compiled while it is used, and whoever came first would pay for it.
+function warmUpStep(seconds: number): Step {
+  return {
+    contender: DUAL_WRITE.contender,
+    label: 'warming up Postgres and Kafka',
+    weight: seconds + OVERHEAD_SECONDS,
+    async run(arena) {
+      await arena.load(DUAL_WRITE, { ...ONE_EVENT, seconds, concurrency: 64 })
+    },
+  }
+}
+
 /** Each round begins with another one, so that nobody always comes after the same. */
 function inTurns(steps: readonly Step[], rounds: number): Step[] {
   const shift = Math.ceil(steps.length / rounds)
@@ -153,7 +165,7 @@ function cannotKeepUp({ loads }: Results, name: string, perSecond: number): bool
 
 /** Enough for the time that it is given; more would only have to be written first. */
 function rowsFor(peer: ContenderName): number {
-  if (peer === 'pg-boss') return 150_000
+  if (peer === 'pg-boss') return 120_000
   return peer === 'graphile-worker' ? 50_000 : 10_000
 }
 
