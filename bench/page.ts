@@ -61,13 +61,13 @@ After each turn the topic was compared with what had been committed, or acknowle
 its end; what was missing is "lost", what came again is "twice".
 
 The machine is a noisy one, and a slow spell that meets one contender in two of three rounds moves its median: a single ratio may
-well be off by a third. What else was measured, which figures that concerns, and where the time goes is in
+be off by a factor of two. What else was measured, which figures that concerns, and where the time goes is in
 [the architecture](architecture.md#where-the-rest-of-the-time-goes).
 
 Some are no alternatives but marks to measure by. \`dual-write\` commits and then sends, with no outbox: a crash in between
 loses the event, and the unit of work waits for the ack. \`bare-idea\` is a row, one send for whatever has been committed
-meanwhile and one record of that, without leases, order, retries or a fallback. \`postgres-only\` does the same transactions and sends nothing; \`kafkajs-only\` sends
-the same messages from memory. \`textbook\` is the outbox of many articles: a row, a send and an update one by one.
+meanwhile and one record of that, without leases, order, retries or a fallback. \`postgres-only\` does the same
+transactions and sends nothing; \`kafkajs-only\` sends the same messages from memory. \`textbook\` is the outbox of many articles: a row, a send and an update one by one.
 
 In a workload without a pace, a unit of work ends with its COMMIT for everybody but \`dual-write\`: whoever cannot send as
 fast as that runs up a backlog, and its latency says how long the turn was.
