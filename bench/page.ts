@@ -60,8 +60,8 @@ warm; figures are medians over the rounds. Only ratios within a run mean somethi
 After each turn the topic was compared with what had been committed, or acknowledged in a drain that was stopped before
 its end; what was missing is "lost", what came again is "twice".
 
-The machine is a noisy one, and a slow spell that meets one contender in two of three rounds moves its median: a single ratio may
-be off by a factor of two. What else was measured, which figures that concerns, and where the time goes is in
+The machine is a noisy one, and a slow spell that meets one contender in two of three rounds moves its median: "from, to" says
+how far apart the rounds were. What else was measured, which figures that concerns, and where the time goes is in
 [the architecture](architecture.md#where-the-rest-of-the-time-goes).
 
 Some are no alternatives but marks to measure by. \`dual-write\` commits and then sends, with no outbox: a crash in between
@@ -91,6 +91,7 @@ function loadTable(figures: Record<string, LoadFigures>): string {
   const rows = Object.entries(figures).map(([name, one]) => [
     name,
     round(one.perSecond),
+    rangeOf(one.perSecondEach),
     ...[one.latencyMs.p50, one.latencyMs.p95, one.latencyMs.p99].map(shown),
     round(one.unitMs.p50),
     String(one.committed),
@@ -100,6 +101,7 @@ function loadTable(figures: Record<string, LoadFigures>): string {
   const heads = [
     '',
     'events/s',
+    'from, to',
     'p50 ms',
     'p95 ms',
     'p99 ms',
@@ -114,9 +116,10 @@ function loadTable(figures: Record<string, LoadFigures>): string {
 function drainTable(figures: Record<string, DrainFigures>): string {
   const rows = Object.entries(figures).map(([name, one]) => {
     const { delivered, lost, duplicates } = one
-    return [name, round(one.rowsPerSecond), ...[delivered, lost, duplicates].map(String)]
+    const range = rangeOf(one.rowsPerSecondEach)
+    return [name, round(one.rowsPerSecond), range, ...[delivered, lost, duplicates].map(String)]
   })
-  return `From the first ack on, and for no longer than a limit; whoever is slow had fewer rows to send.\n\n${table(['', 'rows/s', 'delivered', 'lost', 'twice'], rows)}`
+  return `Once it is warm, and for no longer than a limit; whoever is slow had fewer rows to send.\n\n${table(['', 'rows/s', 'from, to', 'delivered', 'lost', 'twice'], rows)}`
 }
 
 function failureTable({ failures }: Report): string {
@@ -177,6 +180,10 @@ function barsOf<T>(figures: Record<string, T>, value: (one: T) => number): Bar[]
 
 function titleOf(workload: string): string {
   return `${workload[0]!.toUpperCase()}${workload.slice(1)}`
+}
+
+function rangeOf(each: readonly number[]): string {
+  return `${round(Math.min(...each))}, ${round(Math.max(...each))}`
 }
 
 function shown(ms: number | null): string {

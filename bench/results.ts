@@ -9,6 +9,8 @@ export type LoadTurn = Awaited<ReturnType<Arena['load']>>
 export interface LoadFigures {
   readonly rounds: number
   readonly perSecond: number
+  /** Round by round: how far a median may be off. */
+  readonly perSecondEach: readonly number[]
   readonly latencyMs: Spread
   readonly unitMs: Spread
   /** Over all rounds; warm-ups have been delivered too. */
@@ -24,6 +26,7 @@ export interface LoadFigures {
 export interface DrainFigures {
   readonly rounds: number
   readonly rowsPerSecond: number
+  readonly rowsPerSecondEach: readonly number[]
   /** Over all rounds. */
   readonly delivered: number
   readonly lost: number

@@ -16,6 +16,7 @@ export function summarizeLoads(turns: readonly LoadTurn[]): LoadFigures {
   return {
     rounds: turns.length,
     perSecond: medianOf(({ perSecond }) => perSecond),
+    perSecondEach: turns.map(({ perSecond }) => perSecond),
     latencyMs: spread(({ latencyMs }) => latencyMs),
     unitMs: spread(({ unitMs }) => unitMs),
     committed: sum(({ committed }) => committed),
@@ -33,9 +34,11 @@ export function summarizeLoads(turns: readonly LoadTurn[]): LoadFigures {
 export function summarizeDrains(turns: readonly DrainResult[]): DrainFigures {
   const sum = (key: keyof DrainResult['arrivals']) =>
     turns.reduce((total, { arrivals }) => total + arrivals[key], 0)
+  const each = turns.map(({ rowsPerSecond }) => rowsPerSecond)
   return {
     rounds: turns.length,
-    rowsPerSecond: median(turns.map(({ rowsPerSecond }) => rowsPerSecond)),
+    rowsPerSecond: median(each),
+    rowsPerSecondEach: each,
     delivered: sum('delivered'),
     lost: sum('lost'),
     duplicates: sum('duplicates'),

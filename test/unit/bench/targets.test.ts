@@ -9,6 +9,7 @@ function load(perSecond: number, p50 = 1): LoadFigures {
   return {
     rounds: 3,
     perSecond,
+    perSecondEach: [perSecond],
     latencyMs: spread,
     unitMs: spread,
     committed: 100,
