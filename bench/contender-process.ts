@@ -21,6 +21,7 @@ const POOL_SIZE = 20
 const CHUNK = 1_000
 const FIRST_UNITS = 10
 const MIN_UNITS = 10
+const START_MS = 3_000
 const PROGRESS_MS = 20
 
 const assignment = JSON.parse(process.argv[2]!) as Assignment
@@ -57,6 +58,8 @@ async function doJob(job: Job): Promise<JobResult> {
         return await drain(contender, job)
       case 'idle':
         await contender.start()
+        // What it asks once, when it starts, is not idle.
+        await delay(START_MS)
         await ready()
         await delay(job.seconds * 1_000)
         return measureUsage()()

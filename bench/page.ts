@@ -2,7 +2,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { type Bar, plotBars, round } from './plot.ts'
 import type { DrainFigures, LoadFigures, Results } from './results.ts'
-import { isMet, type Target } from './targets.ts'
+import { isMet, isUnclear, type Target } from './targets.ts'
+import { CONTENDER_TEXTS, WORKLOAD_TEXTS } from './page-texts.ts'
 
 const DOCS = new URL('../docs/', import.meta.url)
 const PLOTS = new URL('./benchmarks/', DOCS)
@@ -33,7 +34,7 @@ export async function writePage(report: Report): Promise<void> {
         )
     await writeFile(new URL(file, PLOTS), plot)
     sections.push(
-      `## ${titleOf(workload)}\n\n![${workload}](benchmarks/${file})\n\n${loadTable(figures)}`,
+      `## ${titleOf(workload)}\n\n${WORKLOAD_TEXTS[workload]}\n\n![${workload}](benchmarks/${file})\n\n${loadTable(figures)}`,
     )
   }
   for (const [workload, figures] of Object.entries(drains)) {
@@ -41,7 +42,7 @@ export async function writePage(report: Report): Promise<void> {
     const bars = barsOf(figures, (one) => one.rowsPerSecond)
     await writeFile(new URL(file, PLOTS), plotBars(`${workload}: sent`, 'rows/s', bars))
     sections.push(
-      `## ${titleOf(workload)}\n\n![${workload}](benchmarks/${file})\n\n${drainTable(figures)}`,
+      `## ${titleOf(workload)}\n\n${WORKLOAD_TEXTS[workload]}\n\n![${workload}](benchmarks/${file})\n\n${drainTable(figures)}`,
     )
   }
   if (report.failures.length > 0) sections.push(failureTable(report))
@@ -60,31 +61,36 @@ warm; figures are medians over the rounds. Only ratios within a run mean somethi
 After each turn the topic was compared with what had been committed, or acknowledged in a drain that was stopped before
 its end; what was missing is "lost", what came again is "twice".
 
-The machine is a noisy one, and a slow spell that meets one contender in two of three rounds moves its median: "from, to" says
-how far apart the rounds were. What else was measured, which figures that concerns, and where the time goes is in
-[the architecture](architecture.md#where-the-rest-of-the-time-goes).
+The machine is a noisy one: "from, to" says how far apart the rounds were, and where a target lies between, another run might
+say the opposite. Where the time goes is in [the architecture](architecture.md#where-the-rest-of-the-time-goes).
 
-Some are no alternatives but marks to measure by. \`dual-write\` commits and then sends, with no outbox: a crash in between
-loses the event, and the unit of work waits for the ack. \`bare-idea\` is a row, one send for whatever has been committed
-meanwhile and one record of that, without leases, order, retries or a fallback. \`postgres-only\` does the same
-transactions and sends nothing; \`kafkajs-only\` sends the same messages from memory. \`textbook\` is the outbox of many articles: a row, a send and an update one by one.
+"Latency" is from COMMIT to ack, "unit" what the caller of a unit of work waits. For everybody but \`dual-write\` that ends with
+COMMIT, so that in workloads without a pace whoever cannot send as fast runs up a backlog: its latency only says
+how long the turn was. Counts are of all rounds together.
 
-In a workload without a pace, a unit of work ends with its COMMIT for everybody but \`dual-write\`: whoever cannot send as
-fast as that runs up a backlog, and its latency says how long the turn was.
+${contenderTable()}
 
-The others are libraries, with their defaults and, as "tuned", with settings for speed. Not all of them keep the
-order of an aggregate; aftercommit does here, as it does by default.
+graphile-worker, @nest-native/messaging and pg-boss ask for Node 22; if the version below is older, they ran all the same.
 
 ${list.join(', ')}.`
 }
 
+function contenderTable(): string {
+  const rows = Object.entries(CONTENDER_TEXTS).map(([name, { what, driver, tuned }]) => {
+    return [`\`${name}\``, what, driver, tuned]
+  })
+  return table(['', 'what it is', 'driver', 'tuned'], rows)
+}
+
 function targetTable(targets: readonly Target[]): string {
   const rows = targets.map((target) => {
-    const { key, is, target: bar, figure } = target
+    const { key, is, target: bar, figure, range } = target
     const met = isMet(target)
-    return [key, `${is} ${bar}`, figure === null ? '' : figure.toFixed(2), met ? 'yes' : 'no']
+    const verdict = isUnclear(target) ? 'unclear' : met ? 'yes' : 'no'
+    const between = range ? range.map((end) => end.toFixed(2)).join(', ') : ''
+    return [key, `${is} ${bar}`, figure === null ? '' : figure.toFixed(2), between, verdict]
   })
-  return `## Targets\n\n${table(['', 'target', 'measured', 'met'], rows)}`
+  return `## Targets\n\n${table(['', 'target', 'measured', 'from, to', 'met'], rows)}`
 }
 
 function loadTable(figures: Record<string, LoadFigures>): string {
@@ -102,7 +108,7 @@ function loadTable(figures: Record<string, LoadFigures>): string {
     '',
     'events/s',
     'from, to',
-    'p50 ms',
+    'latency p50 ms',
     'p95 ms',
     'p99 ms',
     'unit p50 ms',
@@ -119,7 +125,7 @@ function drainTable(figures: Record<string, DrainFigures>): string {
     const range = rangeOf(one.rowsPerSecondEach)
     return [name, round(one.rowsPerSecond), range, ...[delivered, lost, duplicates].map(String)]
   })
-  return `Once it is warm, and for no longer than a limit; whoever is slow had fewer rows to send.\n\n${table(['', 'rows/s', 'from, to', 'delivered', 'lost', 'twice'], rows)}`
+  return table(['', 'rows/s', 'from, to', 'delivered', 'lost', 'twice'], rows)
 }
 
 function failureTable({ failures }: Report): string {

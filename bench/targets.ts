@@ -1,6 +1,6 @@
 // What is promised, and what came out: each a ratio within the run.
 import { PEERS } from './contender.ts'
-import type { Results } from './results.ts'
+import type { DrainFigures, LoadFigures, Results } from './results.ts'
 
 export interface Target {
   readonly key: string
@@ -8,6 +8,14 @@ export interface Target {
   readonly target: number
   /** null: not part of this run. */
   readonly figure: number | null
+  /** From our worst round against their best to our best against their worst; null: not kept by round. */
+  readonly range: readonly [number, number] | null
+}
+
+/** A median, and the rounds that it is of. */
+interface Rated {
+  readonly median: number
+  readonly each: readonly number[]
 }
 
 const OURS = 'aftercommit'
@@ -23,20 +31,20 @@ export function judgeTargets(results: Results): Target[] {
   const longest = history.findLast(({ published }) => published > 0)
 
   return [
-    atLeast('throughput against dual-write, 64 concurrent', 1, ours?.perSecond, dual?.perSecond),
-    atLeast(
+    ratedAtLeast('throughput against dual-write, 64 concurrent', 1, loadRate(ours), loadRate(dual)),
+    ratedAtLeast(
       'throughput against the best peer, 64 concurrent',
       3,
-      ours?.perSecond,
-      bestPeer(busy, ({ perSecond }) => perSecond),
+      loadRate(ours),
+      bestPeer(busy, loadRate),
     ),
     ...latency('50 a second', [1.2, 1.5], calm),
     ...latency('64 concurrent', [0.3, 0.5], busy),
-    atLeast(
+    ratedAtLeast(
       'throughput against postgres-only, 64 concurrent',
       0.6,
-      ours?.perSecond,
-      busy?.['postgres-only']?.perSecond,
+      loadRate(ours),
+      loadRate(busy?.['postgres-only']),
     ),
     atMost(
       'overhead against the hand-written INSERT',
@@ -44,17 +52,17 @@ export function judgeTargets(results: Results): Target[] {
       overhead?.withOutboxMs,
       overhead?.handWrittenMs,
     ),
-    atLeast(
+    ratedAtLeast(
       'drain against kafkajs-only, one instance',
       0.5,
-      drain?.[OURS]?.rowsPerSecond,
-      drain?.['kafkajs-only']?.rowsPerSecond,
+      drainRate(drain?.[OURS]),
+      drainRate(drain?.['kafkajs-only']),
     ),
-    atLeast(
+    ratedAtLeast(
       'drain against the best peer',
       5,
-      drain?.[OURS]?.rowsPerSecond,
-      bestPeer(drain, ({ rowsPerSecond }) => rowsPerSecond),
+      drainRate(drain?.[OURS]),
+      bestPeer(drain, drainRate),
     ),
     atMost('history: a poll, the longest against none', 1.2, longest?.pollMs, fresh?.pollMs),
     atMost(
@@ -72,17 +80,17 @@ export function judgeTargets(results: Results): Target[] {
       1,
     ),
     atMost('idle queries per second per process', 0.5, idleStatementsPerSecond ?? undefined, 1),
-    atLeast(
+    ratedAtLeast(
       'default settings against tuned ones, throughput at 64 concurrent',
       0.8,
-      ours?.perSecond,
-      busy?.[`${OURS} (tuned)`]?.perSecond,
+      loadRate(ours),
+      loadRate(busy?.[`${OURS} (tuned)`]),
     ),
-    atLeast(
+    ratedAtLeast(
       'default settings against tuned ones, drain',
       0.8,
-      drain?.[OURS]?.rowsPerSecond,
-      drain?.[`${OURS} (tuned)`]?.rowsPerSecond,
+      drainRate(drain?.[OURS]),
+      drainRate(drain?.[`${OURS} (tuned)`]),
     ),
   ]
 
@@ -95,10 +103,26 @@ export function judgeTargets(results: Results): Target[] {
   }
 }
 
-function bestPeer<T>(of: Record<string, T> | undefined, figure: (one: T) => number) {
-  const peers = PEERS.flatMap((peer) => [of?.[peer], of?.[`${peer} (tuned)`]])
-  const figures = peers.filter((one) => one !== undefined).map(figure)
-  return figures.length > 0 ? Math.max(...figures) : undefined
+function loadRate(figures: LoadFigures | undefined): Rated | undefined {
+  return figures && { median: figures.perSecond, each: figures.perSecondEach }
+}
+
+function drainRate(figures: DrainFigures | undefined): Rated | undefined {
+  return figures && { median: figures.rowsPerSecond, each: figures.rowsPerSecondEach }
+}
+
+function bestPeer<T>(
+  of: Record<string, T> | undefined,
+  rate: (one: T | undefined) => Rated | undefined,
+): Rated | undefined {
+  const peers = PEERS.flatMap((peer) => [rate(of?.[peer]), rate(of?.[`${peer} (tuned)`])])
+  const rated = peers.filter((one) => one !== undefined)
+  return rated.toSorted((a, b) => b.median - a.median)[0]
+}
+
+/** Whether the rounds were so far apart that another run might say the opposite. */
+export function isUnclear({ target, range }: Target): boolean {
+  return range !== null && range[0] < target && target < range[1]
 }
 
 export function isMet({ is, target, figure }: Target): boolean | null {
@@ -115,12 +139,21 @@ export function isSound({ loads, drains, history, failures }: Results): boolean 
   return lost === 0 && !failures.some(({ contender }) => contender === OURS)
 }
 
-function atLeast(key: string, target: number, mine?: number, other?: number): Target {
-  return { key, is: 'at least', target, figure: ratio(mine, other) }
+function ratedAtLeast(key: string, target: number, mine?: Rated, other?: Rated): Target {
+  const figure = ratio(mine?.median, other?.median)
+  const [low, high] = [Math.min, Math.max]
+  const range =
+    mine && other
+      ? ([
+          low(...mine.each) / high(...other.each),
+          high(...mine.each) / low(...other.each),
+        ] as const)
+      : null
+  return { key, is: 'at least', target, figure, range }
 }
 
 function atMost(key: string, target: number, mine?: number, other?: number): Target {
-  return { key, is: 'at most', target, figure: ratio(mine, other) }
+  return { key, is: 'at most', target, figure: ratio(mine, other), range: null }
 }
 
 function ratio(mine: number | undefined, other: number | undefined): number | null {

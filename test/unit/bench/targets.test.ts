@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ratiosOf } from '../../../bench/ratios.ts'
 import { type LoadFigures, noResults, type Results } from '../../../bench/results.ts'
 import { median, spreadOf } from '../../../bench/spread.ts'
-import { isMet, isSound, judgeTargets } from '../../../bench/targets.ts'
+import { isMet, isSound, isUnclear, judgeTargets } from '../../../bench/targets.ts'
 
 function load(perSecond: number, p50 = 1): LoadFigures {
   const spread = { p50, p95: p50 * 2, p99: p50 * 3 }
@@ -56,6 +56,19 @@ describe('the figures of a benchmark', () => {
     const targets = judgeTargets(noResults())
     expect(targets.every(({ figure }) => figure === null)).toBe(true)
     expect(targets.map(isMet)).not.toContain(true)
+  })
+
+  it('are unclear where the rounds are on both sides of a target', () => {
+    const key = 'throughput against postgres-only, 64 concurrent'
+    const busy = (each: number[]) => {
+      const others = { ...load(4_000), perSecondEach: each }
+      return { aftercommit: load(1_400), 'postgres-only': others }
+    }
+    const judge = (each: number[]) =>
+      figureOf({ ...noResults(), loads: { 'throughput 64': busy(each) } }, key)!
+    expect(judge([4_300, 4_000, 2_000]).range).toEqual([1_400 / 4_300, 0.7])
+    expect(isUnclear(judge([4_300, 4_000, 2_000]))).toBe(true)
+    expect(isUnclear(judge([4_300, 4_000, 3_900]))).toBe(false)
   })
 
   it('are not relied on when something of ours was lost or came to no figure', () => {

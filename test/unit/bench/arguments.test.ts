@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest'
+import { parseBenchArguments } from '../../../bench/arguments.ts'
+
+it('refuses a workload that does not exist, and one that a quick run leaves out', () => {
+  expect(() => parseBenchArguments(['--only', 'nonsense'])).toThrow("no workload 'nonsense'")
+  expect(() => parseBenchArguments(['--quick', '--only', 'idle,hotkey'])).toThrow(
+    "--quick leaves 'hotkey' out",
+  )
+})
+
+it('runs everything unless it is told what', () => {
+  expect(parseBenchArguments([]).only).toContain('hotkey')
+  expect(parseBenchArguments(['--quick']).quick).toBe(true)
+  expect(parseBenchArguments(['--only', 'hotkey']).only).toEqual(['hotkey'])
+})
