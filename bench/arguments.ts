@@ -32,11 +32,12 @@ export function parseBenchArguments(args: readonly string[]): BenchArguments {
     args: [...args],
     options: { quick: { type: 'boolean' }, only: { type: 'string' } },
   })
-  const only = values.only?.split(',') ?? WORKLOADS
+  const quick = values.quick ?? false
+  const all = WORKLOADS.filter((name) => !quick || !NOT_QUICK.includes(name))
+  const only = values.only?.split(',') ?? all
   const unknown = only.find((name) => !WORKLOADS.some((known) => known === name))
   if (unknown !== undefined) throw new Error(`there is no workload '${unknown}'`)
-  const quick = values.quick ?? false
-  const left = quick && values.only ? only.find((name) => NOT_QUICK.includes(name)) : undefined
+  const left = only.find((name) => !all.some((known) => known === name))
   if (left !== undefined) throw new Error(`--quick leaves '${left}' out; run it without --quick`)
   return { quick, only: only as WorkloadName[] }
 }

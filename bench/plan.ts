@@ -100,15 +100,13 @@ export function makePlan({ quick, only }: BenchArguments): Step[] {
     const sizes = quick ? [0, 100_000] : [0, 1_000_000, 10_000_000]
     steps.push(...historySteps(sizes, quick ? 10_000 : 50_000, rounds))
   }
-  if (!quick) {
-    const field = [OURS, DUAL_WRITE, tuned('graphile-worker')]
-    const load: Load = { ...ONE_EVENT, seconds, concurrency: 16 }
-    if (has('hotkey')) loads('hotkey', field, { ...load, keys: 1 })
-    if (has('fanout')) loads('fanout', field, { ...load, eventsPerUnit: 100, payloadBytes: 100 })
-    if (has('payload')) {
-      for (const payloadBytes of [100, 1_000, 50_000]) {
-        loads(`payload ${payloadBytes}`, field, { ...load, payloadBytes })
-      }
+  const field = [OURS, DUAL_WRITE, tuned('graphile-worker')]
+  const load: Load = { ...ONE_EVENT, seconds, concurrency: 16 }
+  if (has('hotkey')) loads('hotkey', field, { ...load, keys: 1 })
+  if (has('fanout')) loads('fanout', field, { ...load, eventsPerUnit: 100, payloadBytes: 100 })
+  if (has('payload')) {
+    for (const payloadBytes of [100, 1_000, 50_000]) {
+      loads(`payload ${payloadBytes}`, field, { ...load, payloadBytes })
     }
   }
   if (has('idle')) steps.push(idleStep(quick ? 10 : 60))
@@ -134,9 +132,9 @@ function warmUpStep(seconds: number): Step {
 
 /** Each round begins with another one, so that nobody always comes after the same. */
 function inTurns(steps: readonly Step[], rounds: number): Step[] {
-  const shift = Math.ceil(steps.length / rounds)
   return Array.from({ length: rounds }, (_, n) => {
-    return [...steps.slice(n * shift), ...steps.slice(0, n * shift)]
+    const first = Math.floor((n * steps.length) / rounds)
+    return [...steps.slice(first), ...steps.slice(0, first)]
   }).flat()
 }
 

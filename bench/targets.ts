@@ -31,8 +31,8 @@ export function judgeTargets(results: Results): Target[] {
   const longest = history.findLast(({ published }) => published > 0)
 
   return [
-    ratedAtLeast('throughput against dual-write, 64 concurrent', 1, loadRate(ours), loadRate(dual)),
-    ratedAtLeast(
+    atLeast('throughput against dual-write, 64 concurrent', 1, loadRate(ours), loadRate(dual)),
+    atLeast(
       'throughput against the best peer, 64 concurrent',
       3,
       loadRate(ours),
@@ -40,7 +40,7 @@ export function judgeTargets(results: Results): Target[] {
     ),
     ...latency('50 a second', [1.2, 1.5], calm),
     ...latency('64 concurrent', [0.3, 0.5], busy),
-    ratedAtLeast(
+    atLeast(
       'throughput against postgres-only, 64 concurrent',
       0.6,
       loadRate(ours),
@@ -52,18 +52,13 @@ export function judgeTargets(results: Results): Target[] {
       overhead?.withOutboxMs,
       overhead?.handWrittenMs,
     ),
-    ratedAtLeast(
+    atLeast(
       'drain against kafkajs-only, one instance',
       0.5,
       drainRate(drain?.[OURS]),
       drainRate(drain?.['kafkajs-only']),
     ),
-    ratedAtLeast(
-      'drain against the best peer',
-      5,
-      drainRate(drain?.[OURS]),
-      bestPeer(drain, drainRate),
-    ),
+    atLeast('drain against the best peer', 5, drainRate(drain?.[OURS]), bestPeer(drain, drainRate)),
     atMost('history: a poll, the longest against none', 1.2, longest?.pollMs, fresh?.pollMs),
     atMost(
       'history: drain time, the longest against none',
@@ -80,13 +75,13 @@ export function judgeTargets(results: Results): Target[] {
       1,
     ),
     atMost('idle queries per second per process', 0.5, idleStatementsPerSecond ?? undefined, 1),
-    ratedAtLeast(
+    atLeast(
       'default settings against tuned ones, throughput at 64 concurrent',
       0.8,
       loadRate(ours),
       loadRate(busy?.[`${OURS} (tuned)`]),
     ),
-    ratedAtLeast(
+    atLeast(
       'default settings against tuned ones, drain',
       0.8,
       drainRate(drain?.[OURS]),
@@ -139,7 +134,7 @@ export function isSound({ loads, drains, history, failures }: Results): boolean 
   return lost === 0 && !failures.some(({ contender }) => contender === OURS)
 }
 
-function ratedAtLeast(key: string, target: number, mine?: Rated, other?: Rated): Target {
+function atLeast(key: string, target: number, mine?: Rated, other?: Rated): Target {
   const figure = ratio(mine?.median, other?.median)
   const [low, high] = [Math.min, Math.max]
   const range =
