@@ -4,15 +4,14 @@
 // cannot be sent now, or not in order, is given back to the fallback.
 import { performance } from 'node:perf_hooks'
 import type { Circuits } from './circuit.ts'
-import type { NextStep } from './delivery.ts'
+import { BATCH_CHARACTERS, type NextStep } from './delivery.ts'
 import { type EventRef, laneKey, type OutboxEvent } from './events.ts'
 import type { LeasedEvent, Leases } from './leases.ts'
 import type { ResolvedOptions } from './options.ts'
 import { mayFollow, splitInOrder } from './rules.ts'
 import type { SavedEvent } from './store/store.ts'
 
-/** What one batch may hold: enough for throughput, little enough to be sent well within a timeout. */
-const MAX_BATCH = { events: 500, characters: 4_000_000 }
+const BATCH_EVENTS = 500
 
 /** How many batches, of how many lanes each, are under way at once. */
 const TOGETHER = { batches: 4, lanes: Number.POSITIVE_INFINITY }
@@ -173,10 +172,10 @@ export class FastPath {
   #takeBatch() {
     const batch: LeasedEvent[] = []
     const lanes: [Lane, LeasedEvent[]][] = []
-    let room = MAX_BATCH.characters
+    let room = BATCH_CHARACTERS
     for (const lane of this.#ready) {
       const taken: LeasedEvent[] = []
-      while (lane.waiting.length > 0 && room > 0 && batch.length < MAX_BATCH.events) {
+      while (lane.waiting.length > 0 && room > 0 && batch.length < BATCH_EVENTS) {
         const next = lane.waiting.shift()!
         taken.push(next)
         batch.push(next)

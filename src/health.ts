@@ -5,6 +5,7 @@ import type { Unreachable } from './circuit.ts'
 import { type Duration, formatDuration, show } from './duration.ts'
 import { OutboxOptionsError, toError } from './errors.ts'
 import type { Lifecycle } from './lifecycle.ts'
+import type { Round } from './poller.ts'
 import type { Store, TableStats } from './store/store.ts'
 import type { Unrouted } from './unrouted.ts'
 import { rejectUnknown, requireCount, requireDuration } from './validate.ts'
@@ -82,12 +83,13 @@ export class Health {
   }
 
   /** Runs one round of the fallback and keeps in mind how it went. */
-  async watchPoll(round: () => Promise<number>): Promise<number> {
+  async watchPoll(run: () => Promise<Round>): Promise<Round> {
     const startedAt = performance.now()
     let claimed = 0
     try {
-      claimed = await round()
-      return claimed
+      const round = await run()
+      claimed = round.claimed
+      return round
     } finally {
       const tally = this.#thisSecond()
       tally.polls += 1

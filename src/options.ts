@@ -56,8 +56,8 @@ export interface OutboxOptions<
   /** How often the fallback looks for events that were left behind. @default '7s' */
   pollInterval?: Duration
   /**
-   * How many events one claim takes. While batches come back full there is no pause, and two are on their way.
-   * @default 250
+   * How many events one claim takes at most. While claims come back full they grow towards this, there is no pause
+   * between them, and two are on their way. @default 1000
    */
   batchSize?: number
   /**
@@ -168,7 +168,7 @@ export interface ResolvedOptions extends EmitRules, StoreRules {
 export const DEFAULTS = Object.freeze({
   threshold: '7s',
   pollInterval: '7s',
-  batchSize: 250,
+  batchSize: 1_000,
   publishTimeout: '5s',
   stopTimeout: '10s',
   maxInFlight: 5_000,

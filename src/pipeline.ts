@@ -2,6 +2,7 @@
 // its fallback. Pipelines share the table and the record of outcomes, but neither slots nor rounds nor room in memory:
 // a publisher that hangs holds up its own events, and what follows them in their aggregates.
 import type { NewLoop } from './background.ts'
+import { ClaimSize } from './claim-size.ts'
 import { Circuits, type Unreachable } from './circuit.ts'
 import { Delivery } from './delivery.ts'
 import { toError } from './errors.ts'
@@ -11,7 +12,7 @@ import { type LeasedEvent, Leases } from './leases.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { Loop } from './loop.ts'
 import type { ResolvedOptions } from './options.ts'
-import { Poller } from './poller.ts'
+import { Poller, type Round } from './poller.ts'
 import type { Publisher } from './publishers/publisher.ts'
 import type { RoutedPublisher, TopicScope } from './publishers/router.ts'
 import type { Settler } from './settle.ts'
@@ -20,6 +21,9 @@ import type { SavedEvent, Store } from './store/store.ts'
 /** While there is a backlog, one round claims or records while another sends. */
 const ROUNDS_AT_ONCE = 2
 
+/** Of the time in which a send has to be answered, what the fallback plans for one. */
+const SENDING_SHARE = 0.25
+
 export interface PipelineParts {
   readonly store: Pick<Store<never>, 'claim' | 'renew'>
   readonly options: ResolvedOptions
@@ -27,7 +31,7 @@ export interface PipelineParts {
   readonly lifecycle: Lifecycle
   readonly newLoop: NewLoop
   /** Runs one round of the fallback and keeps in mind how it went. */
-  readonly watchPoll: (round: () => Promise<number>) => Promise<number>
+  readonly watchPoll: (round: () => Promise<Round>) => Promise<Round>
 }
 
 export class Pipeline {
@@ -64,10 +68,21 @@ export class Pipeline {
         this.#pollLoop.watch()
       },
     })
-    this.#poller = new Poller(store, options, destination, circuits, leases, settler, lifecycle, {
-      deliver: (batch) => delivery.deliver(batch, 'fallback'),
-      giveBack: (leased) => delivery.giveBack(leased, 'fallback'),
-    })
+    const size = new ClaimSize(options.batchSize, delivery.timeoutMs * SENDING_SHARE)
+    this.#poller = new Poller(
+      store,
+      options,
+      destination,
+      circuits,
+      leases,
+      settler,
+      lifecycle,
+      size,
+      {
+        deliver: (batch) => delivery.deliver(batch, 'fallback'),
+        giveBack: (leased) => delivery.giveBack(leased, 'fallback'),
+      },
+    )
     const step = options.destinations.length > 1 ? `poll for ${name}` : 'poll'
     this.#pollLoop = newLoop(step, options.pollIntervalMs, () => this.#poll())
     this.name = name
@@ -113,7 +128,7 @@ export class Pipeline {
     this.#pollLoop.wake()
   }
 
-  pollOnce(): Promise<number> {
+  pollOnce(): Promise<Round> {
     return this.#parts.watchPoll(() => this.#poller.runOnce())
   }
 
@@ -162,8 +177,8 @@ export class Pipeline {
 
   /** Answers whether there may be more to do. */
   async #poll(): Promise<boolean> {
-    const claimed = await this.pollOnce()
-    if (claimed < this.#parts.options.batchSize) return claimed > 0
+    const { claimed, isFull } = await this.pollOnce()
+    if (!isFull) return claimed > 0
     // Two rounds at once take from each other no more than two instances do.
     const ending = new AbortController()
     const lines = Array.from({ length: ROUNDS_AT_ONCE }, () => this.#pollWhileFull(ending))
@@ -174,10 +189,9 @@ export class Pipeline {
 
   // A failure ends the other line too, after its round: told at the end of a long backlog it would help nobody.
   async #pollWhileFull(ending: AbortController): Promise<void> {
-    const { batchSize } = this.#parts.options
     const mayGoOn = () => this.#pollLoop.isStarted && !ending.signal.aborted
     try {
-      while (mayGoOn() && (await this.pollOnce()) >= batchSize);
+      while (mayGoOn() && (await this.pollOnce()).isFull);
     } catch (error) {
       ending.abort()
       throw error

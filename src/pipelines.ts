@@ -63,8 +63,8 @@ export class Pipelines {
 
   /** One round of each fallback, side by side. Answers how many events they claimed. */
   async pollOnce(): Promise<number> {
-    const claimed = await Promise.all(this.#all.map((pipeline) => pipeline.pollOnce()))
-    return claimed.reduce((sum, count) => sum + count, 0)
+    const rounds = await Promise.all(this.#all.map((pipeline) => pipeline.pollOnce()))
+    return rounds.reduce((sum, { claimed }) => sum + claimed, 0)
   }
 
   unreachable(): Unreachable[] {

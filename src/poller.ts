@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import type { Circuits } from './circuit.ts'
+import type { ClaimSize } from './claim-size.ts'
 import type { NextStep } from './delivery.ts'
 import { refOf } from './events.ts'
 import type { LeasedEvent, Leases } from './leases.ts'
@@ -12,6 +13,14 @@ import type { RoutedPublisher } from './publishers/router.ts'
 import type { Settler } from './settle.ts'
 import type { Store } from './store/store.ts'
 
+export interface Round {
+  readonly claimed: number
+  /** It took as many as it could: there may be more. */
+  readonly isFull: boolean
+}
+
+const NOTHING: Round = { claimed: 0, isFull: false }
+
 export class Poller {
   readonly #store: Pick<Store<never>, 'claim'>
   readonly #options: ResolvedOptions
@@ -20,6 +29,7 @@ export class Poller {
   readonly #leases: Leases
   readonly #settler: Pick<Settler, 'isBehind'>
   readonly #lifecycle: Lifecycle
+  readonly #size: ClaimSize
   readonly #next: NextStep
 
   constructor(
@@ -30,6 +40,7 @@ export class Poller {
     leases: Leases,
     settler: Pick<Settler, 'isBehind'>,
     lifecycle: Lifecycle,
+    size: ClaimSize,
     next: NextStep,
   ) {
     this.#store = store
@@ -39,26 +50,30 @@ export class Poller {
     this.#leases = leases
     this.#settler = settler
     this.#lifecycle = lifecycle
+    this.#size = size
     this.#next = next
   }
 
-  /** One claim and its delivery, recorded. Answers how many events were claimed. */
-  async runOnce(): Promise<number> {
+  /** One claim and its delivery, recorded. */
+  async runOnce(): Promise<Round> {
     // Rows whose ack is still to be recorded look abandoned once their lease has ended.
-    if (this.#settler.isBehind) return 0
-    const batch = await this.#claim(this.#circuits.claimable(this.#options.batchSize))
-    if (batch.length === 0) return 0
+    if (this.#settler.isBehind) return NOTHING
+    const limit = this.#circuits.claimable(this.#size.next)
+    const batch = await this.#claim(limit)
+    if (batch.length === 0) return NOTHING
     if (!batch.some((leased) => this.#leases.isFresh(leased))) {
       await this.#giveUp(batch)
-      return 0
+      return NOTHING
     }
     this.#lifecycle.tell('batch:claimed', { events: batch.map(({ event }) => refOf(event)) })
+    const begunAt = performance.now()
     const { unsent, recorded } = await this.#next.deliver(batch)
+    this.#size.learn(batch, limit, performance.now() - begunAt)
     await recorded
     const counts = { claimed: batch.length, done: batch.length - unsent.size }
     const publisher = this.#destination.name
     this.#options.logger.debug({ publisher, ...counts }, 'a round of the fallback is over')
-    return batch.length
+    return { claimed: batch.length, isFull: batch.length === limit }
   }
 
   // To go on at once would claim the same rows again, as late as before.

@@ -53,6 +53,36 @@ it('claims the next batch while one is on its way, once there is a backlog', asy
   ])
 })
 
+// A send that took long would make the next claim smaller; on a machine that stands still for a second it may.
+const UNHURRIED = { threshold: '5m', publishTimeout: '4m' } as const
+
+async function batchesOf(events: number, payloadCharacters: number) {
+  const payload = 'x'.repeat(payloadCharacters)
+  const backlog = Array.from({ length: events }, (_, n) => {
+    return newEvent({ aggregateId: `order-${n}`, payload })
+  })
+  await fixture.handling({}).withOutbox((_, emit) => emit(backlog))
+  const publisher = scriptedPublisher(acked)
+  const outbox = fixture.outbox({ publisher, poller: true, immediate: false, ...UNHURRIED })
+  await outbox.start()
+  await allWentOut()
+  return publisher.batches.map(({ length }) => length)
+}
+
+it('takes more with each claim while there is a backlog', async () => {
+  const sizes = await batchesOf(4_000, 10)
+  expect(sizes[0]).toBe(250)
+  expect(Math.max(...sizes)).toBe(1_000)
+  expect(sizes.reduce((sum, size) => sum + size)).toBe(4_000)
+})
+
+it('takes fewer when payloads turn out to be large', async () => {
+  // With its quotes each has 50,000 characters, and 80 of them are as much as a batch may weigh.
+  const sizes = await batchesOf(350, 49_998)
+  expect(sizes[0]).toBe(250)
+  expect(Math.max(...sizes.slice(1))).toBe(80)
+})
+
 it('keeps the order of an aggregate whose next event it has on its way', async () => {
   await saveBacklog(['one', 'one', 'one', 'one', 'one', 'one', 'two', 'two', 'two', 'two'])
   const publisher = scriptedPublisher(acked)

@@ -20,7 +20,7 @@ it('forgets what was more than a minute ago', async () => {
   const poll = (ms: number) =>
     health.watchPoll(async () => {
       now += ms
-      return 1
+      return { claimed: 1, isFull: false }
     })
   await poll(7)
   now = 30_000
