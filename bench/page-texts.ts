@@ -33,7 +33,7 @@ export const CONTENDER_TEXTS: Record<ContenderName, About> = {
   aftercommit: {
     what: 'this library, in order for each aggregate',
     driver: 'postgres.js, Drizzle',
-    tuned: 'claims of 1,000, rows deleted once they are published',
+    tuned: 'claims of 1,000 from the first one on, rows deleted once they are published',
   },
   'dual-write': {
     ...MARK,

@@ -1,34 +1,40 @@
-// How many events the fallback claims at once. A backlog drains faster in large claims: 1.6 times as fast by 1,000 as by
-// 250. But each of them is memory, goes out again if the process dies over it, and has to be sent within a timeout. So
-// claims grow while they come back full, and shrink when they turn out heavy or slow.
-import { BATCH_CHARACTERS } from './delivery.ts'
+// How many events the fallback claims at once. Whoever sets batchSize has said it. Else it is the publisher that says
+// how many it likes to get, and claims grow to that while a backlog fills them: more is faster for some publishers, but
+// goes out again if the process dies over it. What payloads weigh is known when they are there: the next claim
+// goes by the last one.
 import type { LeasedEvent } from './leases.ts'
+import type { ResolvedOptions } from './options.ts'
+import type { Publisher } from './publishers/publisher.ts'
+import { BATCH_CHARACTERS } from './rules.ts'
 
-/** While nobody knows what the payloads weigh; and what one claim may always have, however long each event takes. */
-const FIRST = 250
+const USUAL = 250
 
 export class ClaimSize {
   readonly #most: number
-  readonly #sendMs: number
   #next: number
 
-  /** `sendMs`: what the sending of one claim should take at most. */
-  constructor(most: number, sendMs: number) {
-    this.#most = most
-    this.#sendMs = sendMs
-    this.#next = Math.min(FIRST, most)
+  constructor(
+    { batchSize }: Pick<ResolvedOptions, 'batchSize'>,
+    publisher: Pick<Publisher, 'batchSize'>,
+  ) {
+    this.#most = batchSize ?? publisher.batchSize ?? USUAL
+    this.#next = batchSize ?? Math.min(USUAL, this.#most)
   }
 
   get next(): number {
     return this.#next
   }
 
-  /** Told of each claim that was sent: how many events it could have taken, and how long the send took. */
-  learn(batch: readonly LeasedEvent[], limit: number, tookMs: number): void {
+  /** After a claim: was it full, and is it more than a batch may weigh? */
+  learn(batch: readonly LeasedEvent[]): void {
     const characters = batch.reduce((sum, { event }) => sum + event.payload.length, 0)
-    const light = batch.length * (BATCH_CHARACTERS / characters)
-    const quick = Math.max(FIRST, batch.length * (this.#sendMs / tookMs))
-    const wanted = batch.length < limit ? this.#next : Math.max(this.#next, batch.length * 2)
-    this.#next = Math.max(1, Math.floor(Math.min(this.#most, wanted, light, quick)))
+    const fitting = Math.floor(batch.length * (BATCH_CHARACTERS / characters))
+    const wanted = batch.length < this.#next ? this.#next : this.#next * 2
+    this.#next = Math.max(1, Math.min(wanted, fitting, this.#most))
+  }
+
+  /** After a claim that took so long that nothing of it may be sent. */
+  halve(): void {
+    this.#next = Math.max(1, Math.floor(this.#next / 2))
   }
 }

@@ -14,9 +14,6 @@ import { raceTimeout } from './race-timeout.ts'
 import { classifyFailure, holdsOthers, splitInOrder } from './rules.ts'
 import type { Outcome, Settler } from './settle.ts'
 
-/** What the payloads of one batch may come to: little enough to be sent well within a timeout. */
-export const BATCH_CHARACTERS = 4_000_000
-
 /** Delivery as both paths see it: the way on, and the way out for what cannot take it. */
 export interface NextStep {
   readonly deliver: (batch: readonly LeasedEvent[]) => Promise<Delivered>
@@ -53,8 +50,7 @@ export class Delivery {
     this.#settler = settler
   }
 
-  /** After this time an answer is late. */
-  get timeoutMs(): number {
+  get #timeoutMs(): number {
     return this.#publisher.timeoutMs ?? this.#options.publishTimeoutMs
   }
 
@@ -94,9 +90,9 @@ export class Delivery {
 
   async #send(batch: readonly LeasedEvent[], path: Path) {
     const sending = this.#publish(batch.map(({ event }) => event))
-    const results = await raceTimeout(sending, this.timeoutMs)
+    const results = await raceTimeout(sending, this.#timeoutMs)
     if (results !== 'late') return results
-    const waited = formatDuration(this.timeoutMs)
+    const waited = formatDuration(this.#timeoutMs)
     this.#circuits.failed(null, new PublishError('PUBLISH_TIMEOUT', `no answer in ${waited}`))
     this.#circuits.endProbes(topicsOf(batch))
     const answer = this.#awaitLateAnswer(sending, batch, path).finally(() => {
@@ -113,7 +109,7 @@ export class Delivery {
     batch: readonly LeasedEvent[],
     path: Path,
   ): Promise<void> {
-    const patienceMs = (this.#publisher.settlesWithinMs ?? 0) - this.timeoutMs
+    const patienceMs = (this.#publisher.settlesWithinMs ?? 0) - this.#timeoutMs
     const record = (results: readonly PublishResult[]) =>
       this.#settler.record(this.#classify(batch, results, path))
     const results = await raceTimeout(sending, Math.max(0, patienceMs))

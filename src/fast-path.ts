@@ -4,13 +4,14 @@
 // cannot be sent now, or not in order, is given back to the fallback.
 import { performance } from 'node:perf_hooks'
 import type { Circuits } from './circuit.ts'
-import { BATCH_CHARACTERS, type NextStep } from './delivery.ts'
+import type { NextStep } from './delivery.ts'
 import { type EventRef, laneKey, type OutboxEvent } from './events.ts'
 import type { LeasedEvent, Leases } from './leases.ts'
 import type { ResolvedOptions } from './options.ts'
-import { mayFollow, splitInOrder } from './rules.ts'
+import { BATCH_CHARACTERS, mayFollow, splitInOrder } from './rules.ts'
 import type { SavedEvent } from './store/store.ts'
 
+/** Enough for throughput. */
 const BATCH_EVENTS = 500
 
 /** How many batches, of how many lanes each, are under way at once. */

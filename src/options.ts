@@ -56,8 +56,8 @@ export interface OutboxOptions<
   /** How often the fallback looks for events that were left behind. @default '7s' */
   pollInterval?: Duration
   /**
-   * How many events one claim takes at most. While claims come back full they grow towards this, there is no pause
-   * between them, and two are on their way. @default 1000
+   * How many events one claim takes; fewer if they are large. While claims come back full there is no pause, and two
+   * are on their way. @default 250, and with kafkajs up to 1000 while there is a backlog
    */
   batchSize?: number
   /**
@@ -146,7 +146,8 @@ export interface ResolvedOptions extends EmitRules, StoreRules {
   readonly destinations: readonly RoutedPublisher[]
   readonly thresholdMs: number
   readonly pollIntervalMs: number
-  readonly batchSize: number
+  /** null: as the publisher likes it. */
+  readonly batchSize: number | null
   readonly publishTimeoutMs: number
   readonly stopTimeoutMs: number
   readonly maxInFlight: number
@@ -168,7 +169,6 @@ export interface ResolvedOptions extends EmitRules, StoreRules {
 export const DEFAULTS = Object.freeze({
   threshold: '7s',
   pollInterval: '7s',
-  batchSize: 1_000,
   publishTimeout: '5s',
   stopTimeout: '10s',
   maxInFlight: 5_000,
@@ -197,6 +197,7 @@ const KNOWN = [
   'publisher',
   'events',
   'topic',
+  'batchSize',
   'maxBacklog',
   'deadLetterTopic',
   'deadLetterRetention',
@@ -206,6 +207,7 @@ const KNOWN = [
 
 /** What takes longer than a lease, and longer than this, has no one left who needs the answer. */
 const SHORTEST_STATEMENT_TIMEOUT_MS = 5_000
+const MAX_BATCH = 10_000
 
 export function resolveOptions(
   given: OutboxOptions<AnyDatabase, EventCatalog | undefined>,
@@ -224,7 +226,7 @@ export function resolveOptions(
     thresholdMs,
     statementTimeoutMs: Math.max(thresholdMs, SHORTEST_STATEMENT_TIMEOUT_MS),
     pollIntervalMs: requireDuration('pollInterval', options.pollInterval, 10),
-    batchSize: requireCount('batchSize', options.batchSize, 10_000),
+    batchSize: optional(options.batchSize, (size) => requireCount('batchSize', size, MAX_BATCH)),
     publishTimeoutMs: requireDuration('publishTimeout', options.publishTimeout, 10),
     stopTimeoutMs: requireDuration('stopTimeout', options.stopTimeout, 0),
     maxInFlight: requireCount('maxInFlight', options.maxInFlight, 1_000_000),
@@ -266,7 +268,7 @@ export function resolveOptions(
   }
   checkRoutes(resolved)
   crossCheck(resolved)
-  for (const destination of destinations) checkTimes(resolved, destination)
+  for (const destination of destinations) checkPublisher(resolved, destination)
   return Object.freeze(resolved)
 }
 
@@ -304,8 +306,13 @@ function crossCheck(options: ResolvedOptions) {
 }
 
 // Rows are let go when the client must have given up; if it has not, somebody else sends them meanwhile.
-function checkTimes({ publishTimeoutMs }: ResolvedOptions, { name, publisher }: RoutedPublisher) {
-  const { timeoutMs, settlesWithinMs } = publisher
+function checkPublisher(
+  { publishTimeoutMs }: ResolvedOptions,
+  { name, publisher }: RoutedPublisher,
+) {
+  const { timeoutMs, settlesWithinMs, batchSize } = publisher
+  if (batchSize !== undefined)
+    requireCount(`batchSize of the publisher ${name}`, batchSize, MAX_BATCH)
   const waitsMs = timeoutMs ?? publishTimeoutMs
   if (settlesWithinMs !== undefined && !(settlesWithinMs <= MAX_TIMER_MS)) {
     throw new OutboxOptionsError(

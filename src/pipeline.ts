@@ -2,7 +2,6 @@
 // its fallback. Pipelines share the table and the record of outcomes, but neither slots nor rounds nor room in memory:
 // a publisher that hangs holds up its own events, and what follows them in their aggregates.
 import type { NewLoop } from './background.ts'
-import { ClaimSize } from './claim-size.ts'
 import { Circuits, type Unreachable } from './circuit.ts'
 import { Delivery } from './delivery.ts'
 import { toError } from './errors.ts'
@@ -20,9 +19,6 @@ import type { SavedEvent, Store } from './store/store.ts'
 
 /** While there is a backlog, one round claims or records while another sends. */
 const ROUNDS_AT_ONCE = 2
-
-/** Of the time in which a send has to be answered, what the fallback plans for one. */
-const SENDING_SHARE = 0.25
 
 export interface PipelineParts {
   readonly store: Pick<Store<never>, 'claim' | 'renew'>
@@ -68,21 +64,10 @@ export class Pipeline {
         this.#pollLoop.watch()
       },
     })
-    const size = new ClaimSize(options.batchSize, delivery.timeoutMs * SENDING_SHARE)
-    this.#poller = new Poller(
-      store,
-      options,
-      destination,
-      circuits,
-      leases,
-      settler,
-      lifecycle,
-      size,
-      {
-        deliver: (batch) => delivery.deliver(batch, 'fallback'),
-        giveBack: (leased) => delivery.giveBack(leased, 'fallback'),
-      },
-    )
+    this.#poller = new Poller(store, options, destination, circuits, leases, settler, lifecycle, {
+      deliver: (batch) => delivery.deliver(batch, 'fallback'),
+      giveBack: (leased) => delivery.giveBack(leased, 'fallback'),
+    })
     const step = options.destinations.length > 1 ? `poll for ${name}` : 'poll'
     this.#pollLoop = newLoop(step, options.pollIntervalMs, () => this.#poll())
     this.name = name

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import type { Circuits } from './circuit.ts'
-import type { ClaimSize } from './claim-size.ts'
+import { ClaimSize } from './claim-size.ts'
 import type { NextStep } from './delivery.ts'
 import { refOf } from './events.ts'
 import type { LeasedEvent, Leases } from './leases.ts'
@@ -40,7 +40,6 @@ export class Poller {
     leases: Leases,
     settler: Pick<Settler, 'isBehind'>,
     lifecycle: Lifecycle,
-    size: ClaimSize,
     next: NextStep,
   ) {
     this.#store = store
@@ -50,7 +49,7 @@ export class Poller {
     this.#leases = leases
     this.#settler = settler
     this.#lifecycle = lifecycle
-    this.#size = size
+    this.#size = new ClaimSize(options, destination.publisher)
     this.#next = next
   }
 
@@ -58,22 +57,22 @@ export class Poller {
   async runOnce(): Promise<Round> {
     // Rows whose ack is still to be recorded look abandoned once their lease has ended.
     if (this.#settler.isBehind) return NOTHING
-    const limit = this.#circuits.claimable(this.#size.next)
-    const batch = await this.#claim(limit)
+    const size = this.#size.next
+    const batch = await this.#claim(this.#circuits.claimable(size))
     if (batch.length === 0) return NOTHING
     if (!batch.some((leased) => this.#leases.isFresh(leased))) {
+      this.#size.halve()
       await this.#giveUp(batch)
       return NOTHING
     }
+    this.#size.learn(batch)
     this.#lifecycle.tell('batch:claimed', { events: batch.map(({ event }) => refOf(event)) })
-    const begunAt = performance.now()
     const { unsent, recorded } = await this.#next.deliver(batch)
-    this.#size.learn(batch, limit, performance.now() - begunAt)
     await recorded
     const counts = { claimed: batch.length, done: batch.length - unsent.size }
     const publisher = this.#destination.name
     this.#options.logger.debug({ publisher, ...counts }, 'a round of the fallback is over')
-    return { claimed: batch.length, isFull: batch.length === limit }
+    return { claimed: batch.length, isFull: batch.length === size }
   }
 
   // To go on at once would claim the same rows again, as late as before.

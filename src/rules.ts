@@ -4,6 +4,9 @@ import { backoffMs, type BackoffOptions } from './backoff.ts'
 import type { OutboxEvent } from './events.ts'
 import type { PublishFailure } from './publishers/publisher.ts'
 
+/** What the payloads of one batch may come to: little enough to be sent well within a timeout. */
+export const BATCH_CHARACTERS = 4_000_000
+
 /** Rule 4: below half of the lease a send may not begin; its row is the fallback's business. */
 export function isFresh(leftMs: number, leaseMs: number): boolean {
   return leftMs > leaseMs / 2

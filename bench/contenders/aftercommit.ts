@@ -1,5 +1,5 @@
-// The library itself, as it is built for whoever installs it, by its defaults. Tuned: larger claims, and rows that are
-// deleted when they are published.
+// The library itself, as it is built for whoever installs it, by its defaults. Tuned: claims that are large at once, and
+// rows that are deleted when they are published.
 import { createOutbox } from '../../dist/index.js'
 import { kafkaPublisher } from '../../dist/publishers/kafka.js'
 import { openShop } from '../business.ts'

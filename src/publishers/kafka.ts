@@ -60,6 +60,9 @@ const KNOWN = ['kafka', 'producer', 'retries', 'requestTimeout', 'maxRequestByte
 
 const WIRE_RULES = { attributePrefix: 'ce_', jsonType: undefined } as const
 
+/** In claims of this many a backlog goes out half as fast again as in such of 250. */
+const BATCH_SIZE = 1_000
+
 /** Reconnecting comes on top of a request: kafkajs tries that six times by default, over some 15 s. */
 const RECONNECT_MS = 15_000
 
@@ -184,6 +187,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   return {
     name: 'kafka',
     settlesWithinMs,
+    ...(!eachAlone && { batchSize: BATCH_SIZE }),
     publish,
     connect: async () => own?.connect(),
     disconnect: async () => own?.disconnect(),

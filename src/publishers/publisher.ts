@@ -19,6 +19,11 @@ export interface Publisher {
    * times: a slow one then holds up nobody, and each outcome is recorded as it comes. @default false
    */
   readonly perAggregate?: boolean
+  /**
+   * How many events it likes to get at once from a backlog, unless the option `batchSize` says it: more for one that
+   * sends many in about the time of a few. @default 250
+   */
+  readonly batchSize?: number
   /** Called by start() to warm up. A failure is not fatal: publish() has to connect by itself. */
   connect?(): Promise<void>
   /**

@@ -89,10 +89,10 @@ describeWithOwnKafka('Kafka away for a minute while 5,000 units of work commit',
     expect(arrived).toEqual(writers.committed)
     expect(away.commitMs).toHaveLength(5_000)
     // On top comes what is claimed, and what is being committed.
-    const onTop = 2 * DEFAULTS.batchSize + WRITERS * EVENTS_PER_UNIT
+    const onTop = 2 * 250 + WRITERS * EVENTS_PER_UNIT
     expect(away.peakHeld).toBeLessThanOrEqual(MAX_IN_FLIGHT + onTop)
     // What was under way before the outage was noticed, and probes.
-    expect(sentInVain).toBeLessThan(2 * DEFAULTS.batchSize)
+    expect(sentInVain).toBeLessThan(2 * 250)
     const ofBroker = lines.filter(({ fields }) => 'topic' in fields && fields.topic === null)
     const told = ofBroker.map(({ message }) => message)
     expect(told.filter((message) => message.includes('circuit'))).toEqual([

@@ -10,12 +10,12 @@ export type ScriptedPublisher = Publisher & {
 
 export function scriptedPublisher(
   answer: Answer,
-  timing: Pick<Publisher, 'timeoutMs' | 'settlesWithinMs'> = {},
+  about: Pick<Publisher, 'timeoutMs' | 'settlesWithinMs' | 'batchSize'> = {},
 ): ScriptedPublisher {
   const batches: unknown[][] = []
   return {
     name: 'scripted',
-    ...timing,
+    ...about,
     batches,
     async publish(events) {
       batches.push(events.map(({ payload }) => JSON.parse(payload) as unknown))

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { ClaimSize } from '../../src/claim-size.ts'
-import { BATCH_CHARACTERS } from '../../src/delivery.ts'
 import type { LeasedEvent } from '../../src/leases.ts'
+import { BATCH_CHARACTERS } from '../../src/rules.ts'
 
-const SEND_MS = 1_000
+const UNSAID = { batchSize: null }
 
 /** So many events of so many characters each. */
 function claim(events: number, characters = 100): LeasedEvent[] {
@@ -11,65 +11,75 @@ function claim(events: number, characters = 100): LeasedEvent[] {
   return Array.from({ length: events }, () => leased)
 }
 
-it('doubles while claims come back full, up to the most that is allowed', () => {
-  const size = new ClaimSize(900, SEND_MS)
+/** One that has grown to 1,000. */
+function grown(): ClaimSize {
+  const size = new ClaimSize(UNSAID, { batchSize: 1_000 })
+  for (const events of [250, 500]) size.learn(claim(events))
+  return size
+}
+
+it('doubles while claims come back full, up to what the publisher likes', () => {
+  const size = new ClaimSize(UNSAID, { batchSize: 900 })
   const sizes = [1, 2, 3, 4].map(() => {
     const { next } = size
-    size.learn(claim(next), next, 1)
+    size.learn(claim(next))
     return next
   })
   expect(sizes).toEqual([250, 500, 900, 900])
 })
 
-it('never begins with more than is allowed', () => {
-  expect(new ClaimSize(10, SEND_MS).next).toBe(10)
+it.each([
+  { publisher: {}, always: 250 },
+  { publisher: { batchSize: 10 }, always: 10 },
+])('does not grow beyond what the publisher likes: $always', ({ publisher, always }) => {
+  const size = new ClaimSize(UNSAID, publisher)
+  expect(size.next).toBe(always)
+  size.learn(claim(always))
+  expect(size.next).toBe(always)
 })
 
-it('stays as it is when a claim found less than it could take', () => {
-  const size = new ClaimSize(1_000, SEND_MS)
-  size.learn(claim(249), 250, 1)
+it('is what batchSize says, from the first claim on, whatever the publisher likes', () => {
+  const size = new ClaimSize({ batchSize: 3_000 }, { batchSize: 1_000 })
+  expect(size.next).toBe(3_000)
+  size.learn(claim(3_000))
+  expect(size.next).toBe(3_000)
+})
+
+it.each([1, 249])('stays as it is when a claim found only %i', (found) => {
+  const size = new ClaimSize(UNSAID, { batchSize: 1_000 })
+  size.learn(claim(found))
   expect(size.next).toBe(250)
 })
 
-it('takes as many as make up a batch, by the weight of the last ones', () => {
-  const size = new ClaimSize(1_000, SEND_MS)
-  const weight = BATCH_CHARACTERS / 100
-  size.learn(claim(250, weight), 250, 1)
+it('is as many as make up a batch, by the weight of the last ones', () => {
+  const size = grown()
+  size.learn(claim(1_000, BATCH_CHARACTERS / 100))
   expect(size.next).toBe(100)
-  size.learn(claim(100, weight / 2), 100, 1)
-  expect(size.next).toBe(200)
+  size.learn(claim(100, BATCH_CHARACTERS / 150))
+  expect(size.next).toBe(150)
+  size.learn(claim(20, BATCH_CHARACTERS / 10))
+  expect(size.next).toBe(10)
 })
 
-it('shrinks after a heavy claim that was not full', () => {
-  const size = new ClaimSize(1_000, SEND_MS)
-  size.learn(claim(200, BATCH_CHARACTERS / 50), 250, 1)
+it('is one at least', () => {
+  const size = grown()
+  size.learn(claim(2, BATCH_CHARACTERS * 2))
+  expect(size.next).toBe(1)
+  size.halve()
+  expect(size.next).toBe(1)
+})
+
+it('is not made large again by a claim that was under way when it was made small', () => {
+  const size = grown()
+  size.learn(claim(1_000, BATCH_CHARACTERS / 8))
+  size.learn(claim(1_000))
+  expect(size.next).toBe(16)
+})
+
+it('is half after a claim that took too long, and grows again', () => {
+  const size = new ClaimSize({ batchSize: 100 }, {})
+  size.halve()
   expect(size.next).toBe(50)
-})
-
-it('takes one at a time of what fills a batch alone', () => {
-  const size = new ClaimSize(1_000, SEND_MS)
-  size.learn(claim(2, BATCH_CHARACTERS), 250, 1)
-  expect(size.next).toBe(1)
-  size.learn(claim(1, BATCH_CHARACTERS * 2), 1, 1)
-  expect(size.next).toBe(1)
-})
-
-it('takes as many as can be sent in time, by how long the last ones took', () => {
-  const size = new ClaimSize(2_000, SEND_MS)
-  size.learn(claim(500), 500, SEND_MS / 1.5)
-  expect(size.next).toBe(750)
-  size.learn(claim(700), 750, SEND_MS * 2)
-  expect(size.next).toBe(350)
-})
-
-it('takes no fewer than the first time where each event takes long by itself', () => {
-  const size = new ClaimSize(1_000, SEND_MS)
-  size.learn(claim(250), 250, SEND_MS * 10)
-  expect(size.next).toBe(250)
-})
-
-it('is not made smaller by the one event that probes whether a broker is back', () => {
-  const size = new ClaimSize(1_000, SEND_MS)
-  size.learn(claim(1), 1, 1)
-  expect(size.next).toBe(250)
+  size.learn(claim(50))
+  expect(size.next).toBe(100)
 })

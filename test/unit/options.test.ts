@@ -10,7 +10,7 @@ const resolve = (overrides: object) => resolveOptions({ ...minimal, ...overrides
 describe('resolveOptions()', () => {
   it('accepts its own defaults and freezes the result', () => {
     const resolved = resolve(DEFAULTS)
-    expect(resolved).toMatchObject({ thresholdMs: 7_000, pollIntervalMs: 7_000, batchSize: 250 })
+    expect(resolved).toMatchObject({ thresholdMs: 7_000, pollIntervalMs: 7_000, batchSize: null })
     expect(Object.isFrozen(resolved)).toBe(true)
   })
 

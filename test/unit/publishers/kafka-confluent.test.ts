@@ -87,6 +87,12 @@ describe('kafkaPublisher with a Confluent producer', () => {
     expect(publisher.settlesWithinMs).toBeGreaterThanOrEqual(2 * 300_000)
   })
 
+  it('likes no large claims, of which an aggregate would go out one by one', () => {
+    expect(fakeConfluent(() => undefined).publisher.batchSize).toBeUndefined()
+    const producer = { sendBatch: async () => [] }
+    expect(kafkaPublisher({ producer }).batchSize).toBe(1_000)
+  })
+
   it.each(['retries', 'maxRequestBytes'])('refuses %s, which would do nothing', (option) => {
     const { producer } = fakeConfluent(() => undefined)
     expect(() => kafkaPublisher({ producer: producer as never, [option]: 5 })).toThrow(

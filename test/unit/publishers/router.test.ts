@@ -66,14 +66,17 @@ it.each([
   expect(() => routerPublisher(options as never)).toThrow(message)
 })
 
-it('has the times of each publisher checked, under the name that it has there', () => {
+it('has what each publisher says of itself checked, under the name that it has there', () => {
   const db = { execute: async () => [], transaction: async () => {} }
-  const create = (timing: object) => {
-    const publishers = { fine: plain(), odd: plain(timing) }
+  const create = (about: object) => {
+    const publishers = { fine: plain(), odd: plain(about) }
     const publisher = routerPublisher({ publishers, routes: { a: 'fine', b: 'odd' } })
     return () => resolveOptions({ db, publisher })
   }
   expect(create({ settlesWithinMs: 1_000 })).toThrow(/the publisher odd says that a send settles/)
   expect(create({ settlesWithinMs: 2 ** 40 })).toThrow(/the publisher odd may take/)
   expect(create({ settlesWithinMs: 5_000 })).not.toThrow()
+  expect(create({ batchSize: 0 })).toThrow(
+    /batchSize of the publisher odd must be a whole number from 1 to 10000, got 0/,
+  )
 })
