@@ -57,7 +57,7 @@ export interface OutboxOptions<
   pollInterval?: Duration
   /**
    * How many events one claim takes; fewer if they are large. While claims come back full there is no pause, and two
-   * are on their way. @default 250, and with kafkajs up to 1000 while there is a backlog
+   * are on their way. @default what the publisher likes: 250, and with kafkajs up to 1000 while there is a backlog
    */
   batchSize?: number
   /**
@@ -305,7 +305,6 @@ function crossCheck(options: ResolvedOptions) {
   }
 }
 
-// Rows are let go when the client must have given up; if it has not, somebody else sends them meanwhile.
 function checkPublisher(
   { publishTimeoutMs }: ResolvedOptions,
   { name, publisher }: RoutedPublisher,
@@ -313,6 +312,7 @@ function checkPublisher(
   const { timeoutMs, settlesWithinMs, batchSize } = publisher
   if (batchSize !== undefined)
     requireCount(`batchSize of the publisher ${name}`, batchSize, MAX_BATCH)
+  // Rows are let go when the client must have given up; if it has not, somebody else sends them meanwhile.
   const waitsMs = timeoutMs ?? publishTimeoutMs
   if (settlesWithinMs !== undefined && !(settlesWithinMs <= MAX_TIMER_MS)) {
     throw new OutboxOptionsError(

@@ -170,7 +170,7 @@ export class Outbox<
 
   /**
    * One round of the fallback, now: for tests and for jobs that a scheduler of your own starts. Answers how
-   * many events it claimed; 0 means that nothing is left to do. Leases are kept up until stop().
+   * many events it claimed; 0 means that there is nothing that could be sent now. Leases are kept up until stop().
    */
   async pollOnce(): Promise<number> {
     this.#renewLoop.start()

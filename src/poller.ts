@@ -58,12 +58,20 @@ export class Poller {
     // Rows whose ack is still to be recorded look abandoned once their lease has ended.
     if (this.#settler.isBehind) return NOTHING
     const size = this.#size.next
-    const batch = await this.#claim(this.#circuits.claimable(size))
-    if (batch.length === 0) return NOTHING
-    if (!batch.some((leased) => this.#leases.isFresh(leased))) {
+    const limit = this.#circuits.claimable(size)
+    if (limit === 0) return NOTHING
+    const batch = await this.#claim(limit).catch((error: unknown) => {
       this.#size.halve()
-      await this.#giveUp(batch)
+      throw error
+    })
+    if (batch.length === 0) {
+      this.#size.reset()
       return NOTHING
+    }
+    if (!batch.some((leased) => this.#leases.isFresh(leased))) {
+      await this.#giveUp(batch)
+      // Half as many may be in time. Of one at a time the next would be as late as this one.
+      return size > 1 ? { claimed: batch.length, isFull: false } : NOTHING
     }
     this.#size.learn(batch)
     this.#lifecycle.tell('batch:claimed', { events: batch.map(({ event }) => refOf(event)) })
@@ -75,18 +83,22 @@ export class Poller {
     return { claimed: batch.length, isFull: batch.length === size }
   }
 
-  // To go on at once would claim the same rows again, as late as before.
   async #giveUp(batch: readonly LeasedEvent[]): Promise<void> {
     const { thresholdMs, logger } = this.#options
+    this.#size.halve()
     logger.warn(
-      { publisher: this.#destination.name, claimed: batch.length, thresholdMs },
+      {
+        publisher: this.#destination.name,
+        claimed: batch.length,
+        next: this.#size.next,
+        thresholdMs,
+      },
       'a claim took longer than half the threshold',
     )
     await this.#next.giveBack(batch)
   }
 
   async #claim(limit: number): Promise<LeasedEvent[]> {
-    if (limit === 0) return []
     const { thresholdMs, workerId } = this.#options
     const { only, except } = this.#destination.topics
     // Each claim has its own token: what this process did with the row before is fenced off too.

@@ -20,8 +20,8 @@ export interface Publisher {
    */
   readonly perAggregate?: boolean
   /**
-   * How many events it likes to get at once from a backlog, unless the option `batchSize` says it: more for one that
-   * sends many in about the time of a few. @default 250
+   * How many events one claim of the fallback had better take, unless the option `batchSize` says it: more for one
+   * that sends many in about the time of a few. No limit: the immediate path hands over up to 500. @default 250
    */
   readonly batchSize?: number
   /** Called by start() to warm up. A failure is not fatal: publish() has to connect by itself. */

@@ -24,8 +24,10 @@ const allWentOut = () =>
 /** The claim of that number fails, and no other. A sequence counts on where a transaction rolls back. */
 async function failClaim(number: number) {
   await fixture.sql.unsafe(`
+    drop trigger if exists count_claims on outbox;
+    drop sequence if exists claims;
     create sequence claims;
-    create function count_claims() returns trigger language plpgsql as $$ begin
+    create or replace function count_claims() returns trigger language plpgsql as $$ begin
       if current_query() like '%aftercommit: claim events%' and nextval('claims') = ${number}
       then raise 'the test says no'; end if;
       return null;
@@ -89,9 +91,29 @@ it('takes fewer when a claim took so long that nothing of it may be sent', async
       for each statement execute function delay_claims()`)
   const publisher = scriptedPublisher(acked)
   const outbox = fixture.outbox({ publisher, threshold: '2s', publishTimeout: '1s', batchSize: 40 })
-  expect(await outbox.pollOnce()).toBe(0)
+  expect(await outbox.pollOnce()).toBe(40)
   expect(publisher.batches).toEqual([])
   expect(await outbox.pollOnce()).toBe(20)
+  expect(publisher.batches.flat()).toHaveLength(20)
+  await fixture.sql`drop trigger delay_claims on outbox`
+})
+
+it('takes fewer after a claim that failed', async () => {
+  await saveBacklog(['a', 'b', 'c', 'd'])
+  await failClaim(1)
+  const outbox = fixture.outbox({ publisher: scriptedPublisher(acked), batchSize: 4 })
+  await expect(outbox.pollOnce()).rejects.toMatchObject({ code: 'STORE_FAILED' })
+  expect(await outbox.pollOnce()).toBe(2)
+})
+
+it('begins anew when a backlog is over', async () => {
+  const aggregates = Array.from({ length: 300 }, (_, n) => `order-${n}`)
+  const publisher = scriptedPublisher(acked, { batchSize: 1_000 })
+  const outbox = fixture.outbox({ publisher })
+  await saveBacklog(aggregates.slice(0, 250))
+  for (const claimed of [250, 0]) expect(await outbox.pollOnce()).toBe(claimed)
+  await saveBacklog(aggregates)
+  expect(await outbox.pollOnce()).toBe(250)
 })
 
 it('keeps the order of an aggregate whose next event it has on its way', async () => {

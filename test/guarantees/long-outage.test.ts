@@ -22,6 +22,7 @@ const AGGREGATES_PER_WRITER = 50
 const EVENTS_PER_UNIT = 3
 /** So little that the first seconds, before the outage is noticed, bring more. */
 const MAX_IN_FLIGHT = 500
+const BATCH_SIZE = 250
 /** What an instance holds in memory is leased to it, so the table tells how much that is. */
 const HELD = `status = 'pending' and lease_token is not null`
 
@@ -47,6 +48,7 @@ describeWithOwnKafka('Kafka away for a minute while 5,000 units of work commit',
         },
       },
       topic: 'orders',
+      batchSize: BATCH_SIZE,
       maxInFlight: MAX_IN_FLIGHT,
       logger,
     })
@@ -89,10 +91,10 @@ describeWithOwnKafka('Kafka away for a minute while 5,000 units of work commit',
     expect(arrived).toEqual(writers.committed)
     expect(away.commitMs).toHaveLength(5_000)
     // On top comes what is claimed, and what is being committed.
-    const onTop = 2 * 250 + WRITERS * EVENTS_PER_UNIT
+    const onTop = 2 * BATCH_SIZE + WRITERS * EVENTS_PER_UNIT
     expect(away.peakHeld).toBeLessThanOrEqual(MAX_IN_FLIGHT + onTop)
     // What was under way before the outage was noticed, and probes.
-    expect(sentInVain).toBeLessThan(2 * 250)
+    expect(sentInVain).toBeLessThan(2 * BATCH_SIZE)
     const ofBroker = lines.filter(({ fields }) => 'topic' in fields && fields.topic === null)
     const told = ofBroker.map(({ message }) => message)
     expect(told.filter((message) => message.includes('circuit'))).toEqual([

@@ -23,6 +23,7 @@ const options = [
   ...Object.keys(DEFAULTS),
   'events',
   'topic',
+  'batchSize',
   'maxBacklog',
   'deadLetterTopic',
   'logger',

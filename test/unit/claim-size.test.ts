@@ -76,6 +76,18 @@ it('is not made large again by a claim that was under way when it was made small
   expect(size.next).toBe(16)
 })
 
+it('knows nothing of what comes next when nothing is left', () => {
+  const size = grown()
+  size.reset()
+  expect(size.next).toBe(250)
+})
+
+it('goes by the weight of a single straggler too', () => {
+  const size = grown()
+  size.learn(claim(1, BATCH_CHARACTERS / 4))
+  expect(size.next).toBe(4)
+})
+
 it('is half after a claim that took too long, and grows again', () => {
   const size = new ClaimSize({ batchSize: 100 }, {})
   size.halve()
