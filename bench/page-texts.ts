@@ -20,6 +20,12 @@ export const WORKLOAD_TEXTS: Record<string, string> = {
   'drain with four': '4,000 rows by four instances at once: what several of them send twice.',
 }
 
+export const HISTORY_TEXT =
+  'By the defaults: a round of the fallback that finds nothing, and a drain of 50,000 rows of 100 bytes, in a table with so many published rows.'
+
+export const OVERHEAD_TEXT =
+  'One unit of work at a time, of three kinds by turns, with a pause between them: a row of the business, and one event of 1,000 bytes or none.'
+
 interface About {
   readonly what: string
   readonly driver: string

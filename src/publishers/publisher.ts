@@ -20,7 +20,7 @@ export interface Publisher {
    */
   readonly perAggregate?: boolean
   /**
-   * How many events one claim of the fallback had better take, unless the option `batchSize` says it: more for one
+   * How many events one claim of the fallback should take, unless the option `batchSize` says it: more for one
    * that sends many in about the time of a few. No limit: the immediate path hands over up to 500. @default 250
    */
   readonly batchSize?: number
