@@ -4,8 +4,8 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/global-setup.ts'],
-    setupFiles: ['test/support/worker-lifetime.ts'],
+    globalSetup: ['test/support/run/global-setup.ts'],
+    setupFiles: ['test/support/run/worker-lifetime.ts'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 60_000,

@@ -1,7 +1,7 @@
 // npm run bench: every contender on the same Postgres and Kafka, in turns, several rounds. A whole
 // run writes bench/results/latest.json and docs/benchmarks.md with its plots, a quick or partial one bench/results/partial.json.
 import { mkdir, writeFile } from 'node:fs/promises'
-import { closeLater, runToVerdict } from '../test/support/run-to-verdict.ts'
+import { closeLater, runToVerdict } from '../test/support/run/run-to-verdict.ts'
 import { Arena } from './arena.ts'
 import { type BenchArguments, parseBenchArguments, USAGE, WORKLOADS } from './arguments.ts'
 import { writePage } from './page.ts'

@@ -2,10 +2,10 @@
 // machine. They are spaced, so that none pays for what another one left running in the background.
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
-import { randomUUID } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import { createOutbox } from '../dist/index.js'
-import { kafkaPublisher } from '../dist/publishers/kafka.js'
+import { kafkaPublisher } from '../dist/publishers/kafka/kafka-publisher.js'
 import { openShop } from './business.ts'
 import type { BenchEvent, Stage } from './contender.ts'
 import type { OverheadResult } from './job.ts'
@@ -39,9 +39,9 @@ export async function runOverhead(
         const [event] = events
         const headers = JSON.stringify({ 'bench-id': event!.id })
         // Held by somebody who never comes: it stays out of the way of the outbox.
-        await tx.execute(sql`insert into outbox (id, aggregate_type, aggregate_id, event_type, topic,
+        await tx.execute(sql`insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic,
           payload, headers, max_attempts, available_at, lease_token, occurred_at)
-          values (${randomUUID()}, 'order', ${event!.key}, 'OrderPlaced', ${stage.topic},
+          values (${randomUUID()}, ${randomInt(2 ** 47)}, 'order', ${event!.key}, 'OrderPlaced', ${stage.topic},
             ${JSON.stringify(event!.payload)}::text::json, ${headers}::text::json, 10,
             now() + interval '1 day', ${randomUUID()}, now())`)
       }),

@@ -63,7 +63,7 @@ its end; what was missing is "lost", what came again is "twice".
 
 The machine is a noisy one: "from, to" says how far apart the rounds were, and a target that lies between is "unclear", as another
 run might say the opposite. Latency, history and a unit of work are medians alone: a narrow verdict on them is no better.
-Where the time goes is in [the architecture](architecture.md#where-the-rest-of-the-time-goes).
+Where the time goes is in [internals](internals/speed.md#where-the-rest-of-the-time-goes).
 
 "Latency" is from COMMIT to ack, "unit" what the caller of a unit of work waits. For everybody but \`dual-write\` that ends with
 COMMIT, so that in workloads without a pace whoever cannot send as fast runs up a backlog: its latency only says

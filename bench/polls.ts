@@ -1,7 +1,7 @@
 // How long a round of our fallback takes when there is nothing for it to do.
 import { performance } from 'node:perf_hooks'
 import { createOutbox } from '../dist/index.js'
-import { kafkaPublisher } from '../dist/publishers/kafka.js'
+import { kafkaPublisher } from '../dist/publishers/kafka/kafka-publisher.js'
 import { openShop } from './business.ts'
 import type { Stage } from './contender.ts'
 import type { PollsResult } from './job.ts'

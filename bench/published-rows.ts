@@ -7,9 +7,9 @@ const CHUNK = 250_000
 export async function fillHistory(databaseUrl: string, rows: number): Promise<void> {
   await withClient(databaseUrl, async (client) => {
     for (let from = 0; from < rows; from += CHUNK) {
-      await client`insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload,
+      await client`insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload,
           headers, status, max_attempts, available_at, occurred_at, published_at)
-        select gen_random_uuid(), 'order', 'order-' || n, 'OrderPlaced', 'history', '{"id":"1"}', '{}',
+        select gen_random_uuid(), n, 'order', 'order-' || n, 'OrderPlaced', 'history', '{"id":"1"}', '{}',
           'published', 10, now(), now(), now()
         from generate_series(${from + 1}::int, ${Math.min(from + CHUNK, rows)}::int) n`
     }

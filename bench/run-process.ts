@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { closeLater } from '../test/support/run-to-verdict.ts'
+import { closeLater } from '../test/support/run/run-to-verdict.ts'
 import type { Assignment, FromProcess, JobResult, ToProcess } from './job.ts'
 
 const ENTRY = fileURLToPath(new URL('./contender-process.ts', import.meta.url))

@@ -1,6 +1,7 @@
 CREATE TABLE "outbox" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"seq" bigint GENERATED ALWAYS AS IDENTITY (sequence name "outbox_seq_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"lane" bigint NOT NULL,
 	"aggregate_type" text NOT NULL,
 	"aggregate_id" text NOT NULL,
 	"event_type" text NOT NULL,
@@ -23,4 +24,5 @@ CREATE TABLE "outbox" (
 );
 --> statement-breakpoint
 CREATE INDEX "outbox_available_idx" ON "outbox" USING btree ("available_at","seq") WHERE "outbox"."status" = 'pending';--> statement-breakpoint
-CREATE INDEX "outbox_aggregate_idx" ON "outbox" USING btree ("aggregate_type","aggregate_id","seq") WHERE "outbox"."status" <> 'published';
+CREATE INDEX "outbox_lane_idx" ON "outbox" USING btree ("lane","status","seq") WHERE "outbox"."status" <> 'published';--> statement-breakpoint
+CREATE INDEX "outbox_dead_idx" ON "outbox" USING btree ("seq") WHERE "outbox"."status" = 'dead_letter';

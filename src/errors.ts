@@ -1,5 +1,5 @@
-// Every error the library raises, each with a code that stays stable across versions.
-// Messages name the value and the remedy; payloads never appear in them.
+// Every error that the library raises, each with a code that stays the same across versions.
+// Messages name the value and the remedy, and never include payloads.
 
 /** The closed list of codes; docs/reference/errors.md explains each. */
 export const ERROR_CODES = [
@@ -41,7 +41,7 @@ export class OutboxError extends Error {
   }
 }
 
-/** createOutbox(), createInbox() or a publisher was given something it cannot work with. */
+/** createOutbox(), createInbox() or a publisher received an option that cannot work. */
 export class OutboxOptionsError extends OutboxError {
   override readonly name = 'OutboxOptionsError'
 
@@ -52,16 +52,16 @@ export class OutboxOptionsError extends OutboxError {
 
 export function noTransaction(): OutboxOptionsError {
   return new OutboxOptionsError(
-    'tx must be an open transaction, as withOutbox() or once() hands it out, not a database or a client',
+    'tx must be an open transaction, such as the one that withOutbox() or once() passes to its callback, not a database or a client',
   )
 }
 
-/** An event was refused at emit. The unit of work rolls back; nothing is saved. */
+/** emit() refused an event. The unit of work rolls back and nothing is saved. */
 export class EventRefusedError extends OutboxError {
   override readonly name = 'EventRefusedError'
 }
 
-/** The inbox cannot tell which event a message is. Nothing is recorded, and the work is not called. */
+/** The inbox cannot identify the event in a message. It records nothing and does not call the work. */
 export class UnreadableMessageError extends OutboxError {
   override readonly name = 'UnreadableMessageError'
 
@@ -70,21 +70,21 @@ export class UnreadableMessageError extends OutboxError {
   }
 }
 
-/** A statement of the outbox, or of the inbox, failed. `cause` is the driver's own error. */
+/** A statement of the outbox or the inbox failed. `cause` is the driver's error, without parameters or row data. */
 export class StoreError extends OutboxError {
   override readonly name = 'StoreError'
 }
 
-/** Postgres takes nothing more in a transaction in which a statement has failed, and does not commit it. */
+/** After a statement has failed, Postgres accepts no others in that transaction and does not commit it. */
 export function rolledBack(when: string, options?: { cause: unknown }): StoreError {
   return new StoreError(
     'ROLLED_BACK',
-    `${when}: a statement of the transaction had failed and its error was caught, so Postgres rolls it back and nothing is saved; let the error out of the work, or run what may fail in a savepoint`,
+    `${when}: an earlier statement of the transaction failed and its error was caught, so Postgres rolls the transaction back and nothing is saved; do not catch the error inside the work, or run the statement in a savepoint`,
     options,
   )
 }
 
-/** A publisher could not deliver. Seen in lifecycle events and in `last_error`, never by the caller. */
+/** A publisher could not deliver. Appears in lifecycle events and in `last_error`; never thrown to the caller. */
 export class PublishError extends OutboxError {
   override readonly name = 'PublishError'
 }
@@ -96,20 +96,46 @@ export function overError(what: string): OutboxError {
   )
 }
 
-/** The text of anything that was thrown, fit for a text column: no NUL, no broken surrogates, bounded. */
+/** The unit of work is open, but the nested transaction that the code belongs to has ended. */
+export function nestedOverError(): OutboxError {
+  return new OutboxError(
+    'UNIT_OF_WORK_OVER',
+    'emit() was called after its nested transaction had ended; await everything that belongs to the nested transaction inside it',
+  )
+}
+
+/** The text of any thrown value, safe for a text column: no NUL, no lone surrogates, limited in length. */
 export function describeError(thrown: unknown): string {
-  const text = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)
-  // The cut comes first: it may go through a surrogate pair.
+  const text = readSafely(() =>
+    thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown),
+  )
+  // Cut first, because the cut may split a surrogate pair.
   return text.slice(0, 2_000).replaceAll('\u0000', '').toWellFormed()
 }
 
 export function toError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown))
+  return thrown instanceof Error ? thrown : new Error(messageOf(thrown))
 }
 
-/** What was thrown and where, without its text, which may quote the payload. */
+export function messageOf(thrown: unknown): string {
+  return readSafely(() => (thrown instanceof Error ? thrown.message : String(thrown)))
+}
+
+const UNREADABLE = 'a thrown value that cannot be read'
+
+// Handlers and publishers may throw anything, even an object without text or with a getter that throws. Their event must
+// fail all the same, and nothing else with it.
+function readSafely(read: () => string): string {
+  try {
+    const text: unknown = read()
+    if (typeof text === 'string') return text
+  } catch {}
+  return UNREADABLE
+}
+
+/** The name and the stack of a thrown error, without its message, which may quote the payload. */
 export function withoutText(thrown: unknown): Error {
-  const safe = new Error('its text is left out, as it may quote the payload')
+  const safe = new Error('the message is left out because it may quote the payload')
   if (!(thrown instanceof Error)) return safe
   const { name, message, stack = '' } = thrown
   const frames = stack.indexOf(`${message}\n    at `)

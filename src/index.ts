@@ -1,11 +1,11 @@
 // The public API, in the order in which an event travels.
 export { createOutbox, type Outbox } from './outbox.ts'
-export { DEFAULTS, type OutboxOptions } from './options.ts'
-export type { Duration } from './duration.ts'
-export type { Schedule } from './schedule.ts'
-export type { Logger } from './logger.ts'
-export type { TopicRule, TopicTable } from './topics.ts'
-export type { EventDetails, EventRef, NewEvent, OutboxEvent } from './events.ts'
+export { DEFAULTS, type OutboxOptions } from './options/options.ts'
+export type { Duration } from './checks/duration.ts'
+export type { Schedule } from './checks/schedule.ts'
+export type { Logger } from './runtime/logger.ts'
+export type { TopicRule, TopicTable } from './event/topic.ts'
+export type { EventDetails, EventRef, NewEvent, OutboxEvent } from './event/event.ts'
 export {
   defineEvents,
   event,
@@ -16,8 +16,8 @@ export {
   type PlainEvent,
   type ReceivedPayload,
   type SchemaEvent,
-} from './catalog.ts'
-export type { StandardSchema } from './standard-schema.ts'
+} from './event/catalog.ts'
+export type { StandardSchema } from './event/standard-schema.ts'
 export type {
   AnyDatabase,
   Database,
@@ -25,26 +25,31 @@ export type {
   TransactionOf,
   TransactionSettings,
 } from './drivers/driver.ts'
-export type { CatalogEmit, CatalogEvent, Emit, EmitOf } from './emit.ts'
-export type { UnitOfWorkOptions } from './unit-of-work.ts'
-export type { DeadLetterListing, DeadLetters, DeadLetterSelection } from './dead-letters.ts'
-export type { HealthFlag, HealthLimits, OutboxHealth, OutboxStats } from './health.ts'
-export type { Count, DeadLetter, DeadLetterFilter, Latency, TableStats } from './store/store.ts'
+export type { CatalogEmit, CatalogEvent, Emit, EmitOf } from './event/emit.ts'
+export type { UnitOfWorkOptions } from './unit-of-work/unit-of-work.ts'
+export type { DeadLetterListing, DeadLetters, DeadLetterSelection } from './upkeep/dead-letters.ts'
+export type { HealthFlag, HealthLimits, OutboxHealth, OutboxStats } from './upkeep/health.ts'
+export type {
+  Count,
+  DeadLetter,
+  DeadLetterFilter,
+  Latency,
+  TableStats,
+} from './store/outbox/outbox-store.ts'
 export {
   routerPublisher,
   type RoutedPublisher,
   type RouterPublisher,
   type RouterPublisherOptions,
-  type TopicScope,
+  type TopicSelection,
 } from './publishers/router.ts'
+export type { OrderScope, Publisher, PublishRules } from './publishers/publisher.ts'
 export type {
   FailureKind,
-  Publisher,
   PublishFailure,
   PublishResult,
-  PublishRules,
   PublishSuccess,
-} from './publishers/publisher.ts'
+} from './event/publish-result.ts'
 export type { Envelope } from './envelope/envelope.ts'
 export { cloudEvents, type CloudEvents, type CloudEventsOptions } from './envelope/cloud-events.ts'
 export type { EventSerializer, Serialized, SerializedMessage } from './envelope/serializer.ts'
@@ -55,6 +60,7 @@ export type {
   LifecycleEvents,
   OutboxEvents,
   Path,
+  PollDone,
   Published,
 } from './lifecycle.ts'
 export {

@@ -1,16 +1,16 @@
-// Typed lifecycle events: how the background tells the application what happened.
-// Signals only: a listener that throws, or an async one that rejects, changes nothing on the path.
+// Typed lifecycle events, which report to the application what happens in the background.
+// They are signals only: a listener that throws, or an async one that rejects, changes nothing on the path.
 import { EventEmitter } from 'eventemitter3'
-import type { EventRef } from './events.ts'
-import type { Logger } from './logger.ts'
+import type { EventRef } from './event/event.ts'
+import type { Logger } from './runtime/logger.ts'
 
-/** Which path delivered: right after commit, or the poller. */
+/** Which path delivered the event: the immediate one, right after commit, or the fallback. */
 export type Path = 'immediate' | 'fallback'
 
 export interface Published {
   event: EventRef
   path: Path
-  /** From COMMIT to the broker's ack. Known on the immediate path only. */
+  /** From COMMIT to the broker's ack. Known only on the immediate path. */
   latencyMs: number | null
   topic: string
   key: string
@@ -22,9 +22,9 @@ export interface Failed {
   event: EventRef
   path: Path
   error: Error
-  /** Attempts counted so far. An outage counts none. */
+  /** Attempts counted so far. An outage does not count as an attempt. */
   attempts: number
-  /** How long the event rests before the next try. */
+  /** How long the event waits before the next attempt. */
   retryInMs: number
 }
 
@@ -34,38 +34,48 @@ export interface Dead {
   attempts: number
 }
 
-export interface Circuit {
-  /** The publisher whose destination it is, by its name in the router, else by its own. */
+export interface PollDone {
+  /** The publisher that the round was for: its name in the router, or else its own name. */
   publisher: string
-  /** The topic, or null when the whole broker is meant. */
+  /** How many events the round claimed. */
+  claimed: number
+  /** From the claim until the outcomes are recorded. */
+  durationMs: number
+}
+
+export interface Circuit {
+  /** The publisher of the destination: its name in the router, or else its own name. */
+  publisher: string
+  /** The topic, or null for the whole broker. */
   topic: string | null
-  error: Error | null
 }
 
 export interface LifecycleEvents {
-  /** After COMMIT, before anything is sent. A crash here loses the signal, not the event. */
+  /** After COMMIT, before anything is sent. A crash here loses the signal, but not the event. */
   'event:saved': (saved: { event: EventRef }) => void
   /** After the broker's ack was recorded. A crash between ack and record sends the event again. */
   'event:published': (published: Published) => void
-  /** The same, for an event that had been recorded as published already: it went out twice. */
+  /** Follows 'event:published' if the event had already been recorded as published: it went out twice. */
   'event:duplicate': (duplicate: { event: EventRef; path: Path }) => void
-  /** After a failure was recorded; the event will be tried again. */
+  /** After a failure was recorded. The outbox will try the event again. */
   'event:failed': (failed: Failed) => void
-  /** After an event became a dead letter: a person has to look. */
+  /** After an event became a dead letter. A person has to look at it. */
   'event:dead': (dead: Dead) => void
-  /** The fallback took over rows that nobody held. */
+  /** The fallback claimed rows that no process held. */
   'batch:claimed': (batch: { events: readonly EventRef[] }) => void
-  /** A destination is out of reach; nothing is sent to it but probes. Again after a probe that failed. */
-  'circuit:open': (circuit: Circuit) => void
+  /** A round of the fallback that asked the database has ended: it found events, found none or failed. */
+  'poll:done': (poll: PollDone) => void
+  /** A destination is out of reach, so the outbox sends it only probes. Fires again after each failed probe. */
+  'circuit:open': (circuit: Circuit & { error: Error }) => void
   /** The next event for the destination goes out as a probe. */
   'circuit:half-open': (circuit: Circuit) => void
-  /** The destination is back; the backlog drains. */
+  /** The destination is reachable again, and the backlog drains. */
   'circuit:closed': (circuit: Circuit) => void
-  /** A background step failed and will be tried again. */
+  /** A background step failed. The outbox tries it again, unless it is stopping. */
   error: (failure: { step: string; error: Error }) => void
 }
 
-/** What users see: they listen, the outbox speaks. */
+/** What users see: they can listen, and only the outbox emits. */
 export interface OutboxEvents {
   on<Name extends keyof LifecycleEvents>(name: Name, listener: LifecycleEvents[Name]): this
   once<Name extends keyof LifecycleEvents>(name: Name, listener: LifecycleEvents[Name]): this
@@ -109,8 +119,8 @@ export class Lifecycle {
     this.#emitter.emit(name, signal)
   }
 
-  // Left alone, a listener that throws stops its neighbours and the caller, and an async one that
-  // rejects ends the process. The same listener always gets the same guard: so off() finds it.
+  // Without a guard, a listener that throws would stop the other listeners and the caller, and an async one that
+  // rejects would end the process. A listener always gets the same guard, so that off() can find it.
   #guard(event: string, listener: (signal: never) => unknown): Guarded {
     const complain = (err: unknown) =>
       this.#logger.error({ err, event }, 'a lifecycle listener failed')

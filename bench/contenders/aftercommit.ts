@@ -1,7 +1,7 @@
 // The library itself, as it is built for whoever installs it, by its defaults. Tuned: claims that are large at once, and
 // rows that are deleted when they are published.
 import { createOutbox } from '../../dist/index.js'
-import { kafkaPublisher } from '../../dist/publishers/kafka.js'
+import { kafkaPublisher } from '../../dist/publishers/kafka/kafka-publisher.js'
 import { openShop } from '../business.ts'
 import type { BenchEvent, MakeContender } from '../contender.ts'
 

@@ -1,31 +1,40 @@
-// Checks for option objects, shared by the outbox, its publishers and the inbox: each message names the option, the
-// value and what would be right.
+// Checks for option objects, shared by the outbox, its publishers and the inbox. Each message names the option, the
+// value and the remedy.
 import leven from 'leven'
 import { formatDuration, show, toMilliseconds } from './duration.ts'
-import { OutboxOptionsError } from './errors.ts'
-import { isStorable } from './payload.ts'
+import { OutboxOptionsError } from '../errors.ts'
+import { isStorable } from './storable.ts'
 
-export function rejectUnknown(owner: string, given: unknown, known: readonly string[]): void {
+/** `renamed`: the new name of each renamed option, by its old name. */
+export function rejectUnknown(
+  owner: string,
+  given: unknown,
+  known: readonly string[],
+  renamed: Readonly<Record<string, string>> = {},
+): void {
   if (typeof given !== 'object' || given === null) {
     throw new OutboxOptionsError(`${owner} takes an object with options, got ${show(given)}`)
   }
   for (const key of Object.keys(given)) {
     if (known.includes(key)) continue
+    if (Object.hasOwn(renamed, key)) {
+      throw new OutboxOptionsError(`${owner}: the option '${key}' is now ${renamed[key]}`)
+    }
     throw new OutboxOptionsError(`${owner} has no option '${key}'; ${suggest(key, known)}`)
   }
 }
 
-/** The remedy for a name that is not there. */
+/** The remedy for an unknown name. */
 export function suggest(name: string, known: readonly string[]): string {
   const near = nearest(name, known)
-  return near ? `did you mean '${near}'?` : `it knows ${known.join(', ')}`
+  return near ? `did you mean '${near}'?` : `expected one of ${known.join(', ')}`
 }
 
-/** What was probably meant: a typo away, or the beginning of what was written. */
+/** What was probably meant: a name within a typo's distance, or one that the given name begins with. */
 function nearest(key: string, known: readonly string[]): string | undefined {
   const near = known.filter((name) => {
     const distance = leven(name, key)
-    // Of a short name little may be wrong: everything is two letters away from a name of two.
+    // Less may be wrong in a short name: any name of two letters is two letters away from any other.
     const isTypo = distance <= Math.max(2, key.length / 4) && distance <= key.length / 2
     return isTypo || key.startsWith(name)
   })
@@ -58,11 +67,11 @@ export function requireCount(option: string, value: unknown, max: number, min = 
   )
 }
 
-/** Node's timers take no more, and run at once when given it. */
+/** Node's timers take no more; given more, they fire at once. */
 export const MAX_TIMER_MS = 2 ** 31 - 1
 const TEN_YEARS_MS = 3_653 * 86_400_000
 
-/** Something that the process waits for. */
+/** For a time that the process waits. */
 export function requireDuration(option: string, value: unknown, minMs: number): number {
   const ms = toMilliseconds(option, value)
   if (ms < minMs) {
@@ -76,7 +85,7 @@ export function requireDuration(option: string, value: unknown, minMs: number): 
   return ms
 }
 
-/** Something that only the database's clock has to reach. */
+/** For an age that only the database's clock has to reach. */
 export function requireAge(option: string, value: unknown): number {
   const ms = toMilliseconds(option, value)
   if (ms < 1_000) {
@@ -102,7 +111,7 @@ export function requireOneOf<T>(option: string, value: T, allowed: readonly T[])
   )
 }
 
-/** An option that is undefined is one that was not given. */
+/** Treats an undefined option as one that was not given. */
 export function withoutUndefined<T extends object>(given: T): T {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T
 }

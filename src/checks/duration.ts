@@ -1,5 +1,5 @@
-// Durations as people write them ('7s', '500ms') become milliseconds here, once.
-import { OutboxOptionsError } from './errors.ts'
+// Converts durations as people write them ('7s', '500ms') into milliseconds, once.
+import { OutboxOptionsError } from '../errors.ts'
 
 /** Milliseconds, or a number with a unit: `'250ms'`, `'7s'`, `'5m'`, `'2h'`, `'7d'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
@@ -16,7 +16,7 @@ export function toMilliseconds(name: string, value: unknown): number {
   return ms
 }
 
-/** The way back, for messages, in the largest unit that fits: 7000 -> '7s'. */
+/** Formats milliseconds for messages, in the largest unit that fits: 7000 -> '7s'. */
 export function formatDuration(ms: number): string {
   const units = Object.entries(UNIT_MS).toReversed()
   const [unit, size] = units.find(([, length]) => ms >= length && ms % length === 0) ?? ['ms', 1]

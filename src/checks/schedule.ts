@@ -1,16 +1,16 @@
-// When something that is done now and then is done next: at an interval, or as a cron expression says.
+// When a recurring task runs next: at an interval, or by a cron expression.
 import { Cron } from 'croner'
 import { type Duration, show } from './duration.ts'
-import { OutboxOptionsError } from './errors.ts'
-import { requireDuration } from './validate.ts'
+import { OutboxOptionsError } from '../errors.ts'
+import { requireDuration } from './checks.ts'
 
-/** A duration, or a cron expression such as `'0 3 * * *'`, read in the time zone of the process. */
+/** A duration, or a cron expression such as `'0 3 * * *'` in the time zone of the process. */
 export type Schedule = Duration | (string & {})
 
 export interface ResolvedSchedule {
-  /** How long it is from now to the next time. */
+  /** How long from now to the next run. */
   readonly pauseMs: () => number
-  /** Whether it is due at start as well. An hour on the clock is waited for. */
+  /** Whether the task also runs at start. An interval does; a cron expression waits for its time. */
   readonly atOnce: boolean
 }
 
@@ -35,6 +35,6 @@ function parse(option: string, pattern: string): Cron {
     if (cron.nextRun()) return cron
   } catch {}
   throw new OutboxOptionsError(
-    `${option} must be a duration such as '1h' or a cron expression that comes true, such as '0 3 * * *', got ${show(pattern)}`,
+    `${option} must be a duration such as '1h' or a cron expression that matches a future time, such as '0 3 * * *', got ${show(pattern)}`,
   )
 }

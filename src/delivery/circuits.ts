@@ -1,9 +1,12 @@
-// Broker health per destination: the whole broker (null) or one topic. An outage is not poison: while
-// a circuit is open nothing is sent there but one probe at a time, and nobody pays with attempts.
-// State lives in memory only; a restarted process finds out for itself with its first send.
-import type { Lifecycle } from './lifecycle.ts'
-import type { Logger } from './logger.ts'
-import { Trouble } from './trouble.ts'
+// Reachability of each destination: the whole broker (null) or one topic. An outage is not the fault of an event: while
+// a circuit is open, only one probe at a time is sent there, and no event uses up attempts. The state is in memory
+// only; a restarted process learns it with its first send.
+import type { PublishFailure, PublishResult } from '../event/publish-result.ts'
+import type { Lifecycle } from '../lifecycle.ts'
+import type { Logger } from '../runtime/logger.ts'
+import type { Bell } from '../runtime/bell.ts'
+import { Trouble } from '../runtime/trouble.ts'
+import type { LeasedEvent } from './leased-event.ts'
 
 const FIRST_PROBE_MS = 500
 const LAST_PROBE_MS = 2_000
@@ -28,45 +31,69 @@ interface OpenCircuit {
   delayMs: number
   timer: NodeJS.Timeout
   error: Error
+  /** Whether a claim has just found no event to probe it with. */
+  hasNoProbe: boolean
   readonly trouble: Trouble
+}
+
+export interface CircuitsParts {
+  /** The publisher's name in logs and lifecycle events. */
+  readonly publisher: string
+  readonly lifecycle: Lifecycle
+  readonly logger: Logger
+  /** Rung when a probe may go out or a backlog may drain. */
+  readonly bell: Bell
+}
+
+/** What the circuits mean for claims. */
+export interface Claimable {
+  readonly broker: 'in reach' | 'to probe' | 'out of reach'
+  /** Topics of which nothing may be claimed now, not even a probe. */
+  readonly blockedTopics: readonly string[]
+  /** Topics of which no more than a probe may be claimed. */
+  readonly halfOpenTopics: readonly string[]
+  /** Those of them for which the last look did not fail to find an event. */
+  readonly topicsToProbe: readonly string[]
 }
 
 export class Circuits {
   readonly #publisher: string
   readonly #lifecycle: Lifecycle
   readonly #logger: Logger
-  readonly #onChance: () => void
+  readonly #bell: Bell
   readonly #open = new Map<Destination, OpenCircuit>()
 
-  /**
-   * `publisher`: the name under which it is spoken of. `onChance`: a probe may go out, or the backlog may
-   * drain; time to look for work.
-   */
-  constructor(publisher: string, lifecycle: Lifecycle, logger: Logger, onChance: () => void) {
+  constructor({ publisher, lifecycle, logger, bell }: CircuitsParts) {
     this.#publisher = publisher
     this.#lifecycle = lifecycle
     this.#logger = logger
-    this.#onChance = onChance
+    this.#bell = bell
   }
 
-  /** Whether a send to the topic could begin now, be it as a probe. */
-  accepts(topic: string): boolean {
-    return this.#passable(null) && this.#passable(topic)
+  /** Whether a send to the topic could begin now, even if only as a probe. */
+  isPassable(topic: string): boolean {
+    return this.#letsPass(null) && this.#letsPass(topic)
   }
 
-  /** The same, and if it is a probe, it is taken: the next caller is turned away until it is back. */
+  /** Like isPassable(), but takes the probe if it is one: other callers are refused until the probe has ended. */
   admit(topic: string): boolean {
-    if (!this.accepts(topic)) return false
+    if (!this.isPassable(topic)) return false
     for (const circuit of [this.#open.get(null), this.#open.get(topic)]) {
       if (circuit) circuit.state = 'probing'
     }
     return true
   }
 
-  /** How many events the fallback may claim: none, a single probe, or all it wants. */
-  claimable(wanted: number): number {
-    if (!this.#open.has(null)) return wanted
-    return this.#passable(null) ? 1 : 0
+  claimable(): Claimable {
+    const topics = [...this.#open.keys()].filter((topic) => topic !== null)
+    const broker = this.#letsPass(null) ? 'to probe' : 'out of reach'
+    const halfOpenTopics = topics.filter((topic) => this.#letsPass(topic))
+    return {
+      broker: this.#open.has(null) ? broker : 'in reach',
+      blockedTopics: topics.filter((topic) => !this.#letsPass(topic)),
+      halfOpenTopics,
+      topicsToProbe: halfOpenTopics.filter((topic) => !this.#open.get(topic)!.hasNoProbe),
+    }
   }
 
   /** Every destination that is out of reach now. */
@@ -74,11 +101,35 @@ export class Circuits {
     return [...this.#open.keys()].map((topic) => ({ publisher: this.#publisher, topic }))
   }
 
-  /** Topics whose events are better left in the table for now. */
-  unreachableTopics(): string[] {
-    return [...this.#open.keys()].filter(
-      (topic): topic is string => topic !== null && !this.#passable(topic),
-    )
+  /**
+   * What the results of a batch say. Even a refusal shows that the destination responds. A topic with one transient
+   * failure is in trouble, whatever the results of its other events; but while another topic responds, the broker as a
+   * whole is not.
+   */
+  learn(batch: readonly LeasedEvent[], results: readonly PublishResult[]): void {
+    const topics = topicsOf(batch)
+    const responding = new Set(topics)
+    const failures: { topic: string; failure: PublishFailure }[] = []
+    for (const [n, result] of results.entries()) {
+      if (result.ok || result.kind === 'permanent' || result.kind === 'rejected') continue
+      const { topic } = batch[n]!.event
+      responding.delete(topic)
+      if (result.kind === 'transient') failures.push({ topic, failure: result })
+    }
+    // A publisher that blames the topic has heard from the broker. Otherwise the topic's events, if they are the oldest,
+    // would use up every probe of the broker.
+    const isInReach =
+      responding.size > 0 || failures.some(({ failure }) => failure.blames === 'topic')
+    for (const { topic, failure } of failures) this.failed(isInReach ? topic : null, failure.error)
+    if (isInReach) this.#close(null)
+    for (const topic of responding) this.succeeded(topic)
+    this.endProbes(topics)
+  }
+
+  /** A send has not settled in time, so its broker counts as out of reach. */
+  noAnswer(batch: readonly LeasedEvent[], error: Error): void {
+    this.failed(null, error)
+    this.endProbes(topicsOf(batch))
   }
 
   failed(destination: Destination, error: Error): void {
@@ -90,7 +141,7 @@ export class Circuits {
     this.#close(topic)
   }
 
-  /** A probe that came back without a word on its destination leaves the circuit open. */
+  /** Reopens circuits whose probe ended without showing whether the destination is reachable. */
   endProbes(topics: Iterable<string>): void {
     for (const destination of [null, ...topics]) {
       const circuit = this.#open.get(destination)
@@ -98,12 +149,23 @@ export class Circuits {
     }
   }
 
+  /** A claim found nothing of the topic. The next look for an event to probe it with waits as long as a probe. */
+  noProbeFor(topic: string): void {
+    const circuit = this.#open.get(topic)
+    if (circuit?.state !== 'half-open' || circuit.hasNoProbe) return
+    circuit.hasNoProbe = true
+    circuit.timer = setTimeout(() => {
+      circuit.hasNoProbe = false
+      this.#bell.ring()
+    }, circuit.delayMs).unref()
+  }
+
   stop(): void {
     for (const circuit of this.#open.values()) clearTimeout(circuit.timer)
     this.#open.clear()
   }
 
-  #passable(destination: Destination): boolean {
+  #letsPass(destination: Destination): boolean {
     const circuit = this.#open.get(destination)
     return circuit === undefined || circuit.state === 'half-open'
   }
@@ -114,7 +176,8 @@ export class Circuits {
     const delayMs = before ? Math.min(before.delayMs * 2, LAST_PROBE_MS) : FIRST_PROBE_MS
     const timer = setTimeout(() => this.#offerProbe(destination), delayMs).unref()
     const trouble = before?.trouble ?? new Trouble(this.#logger, TEXTS)
-    this.#open.set(destination, { state: 'open', delayMs, timer, error, trouble })
+    const hasNoProbe = false
+    this.#open.set(destination, { state: 'open', delayMs, timer, error, hasNoProbe, trouble })
     const publisher = this.#publisher
     trouble.happened({ err: error, publisher, topic: destination })
     this.#lifecycle.tell('circuit:open', { publisher, topic: destination, error })
@@ -125,7 +188,7 @@ export class Circuits {
     if (circuit?.state !== 'open') return
     circuit.state = 'half-open'
     this.#lifecycle.tell('circuit:half-open', this.#signal(destination))
-    this.#onChance()
+    this.#bell.ring()
   }
 
   #close(destination: Destination): void {
@@ -133,12 +196,16 @@ export class Circuits {
     if (!circuit) return
     clearTimeout(circuit.timer)
     this.#open.delete(destination)
-    circuit.trouble.isOver({ publisher: this.#publisher, topic: destination })
+    circuit.trouble.end({ publisher: this.#publisher, topic: destination })
     this.#lifecycle.tell('circuit:closed', this.#signal(destination))
-    this.#onChance()
+    this.#bell.ring()
   }
 
   #signal(topic: Destination) {
-    return { publisher: this.#publisher, topic, error: null }
+    return { publisher: this.#publisher, topic }
   }
+}
+
+function topicsOf(batch: readonly LeasedEvent[]): Set<string> {
+  return new Set(batch.map(({ event }) => event.topic))
 }

@@ -1,11 +1,13 @@
-// How many events the fallback claims at once. Whoever sets batchSize has said it. Else it is the publisher that says
-// how many it likes to get, and claims grow to that while a backlog fills them: more is faster for some publishers, but
-// goes out again if the process dies over it. What payloads weigh is known when they are there: the next claim
-// goes by the last one, until nothing is left.
-import type { LeasedEvent } from './leases.ts'
-import type { ResolvedOptions } from './options.ts'
-import type { Publisher } from './publishers/publisher.ts'
-import { BATCH_CHARACTERS } from './rules.ts'
+// How many events the fallback claims at once. `batchSize` wins when set. Otherwise claims grow to the publisher's
+// preferred size while a backlog fills them: larger claims are faster for some publishers, but if the process dies, the
+// whole claim is sent again. The size of payloads is known only after a claim, so each claim goes by the one before it,
+// until nothing is left.
+import type { LeasedEvent } from './leased-event.ts'
+import type { ResolvedOptions } from '../options/options.ts'
+import type { Publisher } from '../publishers/publisher.ts'
+
+/** The most payload in one batch: little enough to send well within a timeout. */
+export const BATCH_CHARACTERS = 4_000_000
 
 const USUAL = 250
 
@@ -27,7 +29,7 @@ export class ClaimSize {
     return this.#next
   }
 
-  /** After a claim: more if it was full, but as many at most as make up a batch if all weigh what these do. */
+  /** After a claim: grows if it was full, up to what fits into one batch if later events weigh as much as these. */
   learn(batch: readonly LeasedEvent[]): void {
     const characters = batch.reduce((sum, { event }) => sum + event.payload.length, 0)
     const fitting = Math.floor((batch.length * BATCH_CHARACTERS) / characters)
@@ -35,12 +37,12 @@ export class ClaimSize {
     this.#next = Math.max(1, Math.min(wanted, fitting, this.#most))
   }
 
-  /** When nothing is left: what comes next may weigh anything. */
+  /** When nothing is left: the next events may weigh anything. */
   reset(): void {
     this.#next = this.#first
   }
 
-  /** After a claim that failed, or took so long that nothing of it may be sent. */
+  /** After a claim that failed, or that took so long that none of its events may be sent. */
   halve(): void {
     this.#next = Math.max(1, Math.floor(this.#next / 2))
   }

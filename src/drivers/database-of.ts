@@ -1,4 +1,4 @@
-// From what a user gave as `db` to what the library works with, or to an error that names the remedy.
+// Turns the option `db` into the database that the library uses, or throws an error that names the remedy.
 import { OutboxOptionsError } from '../errors.ts'
 import type { AnyDatabase, Database, DrizzleDatabase } from './driver.ts'
 import { drizzleDatabase } from './drizzle.ts'
@@ -8,6 +8,11 @@ import { refuseRenaming } from './postgres-js-transform.ts'
 export function databaseOf(db: AnyDatabase): Database<unknown> {
   if (isDatabase(db)) return db
   if (!isDrizzle(db)) throw new OutboxOptionsError(`db ${remedyFor(db)}`)
+  if (has(db, 'rollback')) {
+    throw new OutboxOptionsError(
+      'db is a transaction, so events would be published although it may still roll back; pass the database that it was begun on',
+    )
+  }
   const { $client } = db as { $client?: unknown }
   refuseSingleClient('db', $client)
   refuseRenaming('db', $client)

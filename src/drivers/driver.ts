@@ -1,8 +1,8 @@
-// What the library needs of a database, whatever client is behind it. Drizzle, postgres.js and node-postgres
-// each have a file here that does it; nothing else knows a client. Users get the client's own transaction.
-import type { SQL } from '../store/sql.ts'
+// What the library needs from a database, whatever the client. Drizzle, postgres.js and node-postgres each have a file
+// here; no other code knows a client. The application's callback receives the client's own transaction.
+import type { Statement } from './sql.ts'
 
-/** How a transaction is to run; what is left out is the database's default. */
+/** Settings of a transaction. Those left out take the database's defaults. */
 export interface TransactionSettings {
   isolationLevel?: 'read uncommitted' | 'read committed' | 'repeatable read' | 'serializable'
   accessMode?: 'read only' | 'read write'
@@ -10,54 +10,54 @@ export interface TransactionSettings {
 }
 
 /**
- * Runs statements of ours. Values come out as the text that Postgres sent, or as the client's parsers made them,
- * which are the user's: whoever reads a number says Number(), and everything else is cast to text by its statement.
+ * Runs the library's own statements. Values come out as the text that Postgres sent, or as the client's parsers return
+ * them, which users can replace. So code that reads a number calls Number(), and statements cast all else to text.
  */
 export interface Executor {
-  query(statement: SQL, options?: QueryOptions): Promise<readonly unknown[]>
+  query(statement: Statement, options?: QueryOptions): Promise<readonly unknown[]>
 }
 
 export interface QueryOptions {
   /**
-   * For what is run over and over and plans alike for any data: prepare it on its connection, where the client says
-   * that its connections keep what is prepared on them.
+   * For a statement that runs often and has the same plan for any data: prepare it on its connection, if the client
+   * knows that its connections keep prepared statements.
    */
   readonly prepare?: boolean
 }
 
-/** Whoever hands a transaction to a callback and wants to know what becomes of it. */
+/** Lets the caller follow what happens to a transaction that it hands to a callback. */
 export interface TransactionWatch<TTx> {
-  /** Comes before every use; when it throws, nothing is sent. */
+  /** Called before every use. If it throws, nothing is sent. */
   readonly use: () => void
-  /** Takes the place of the client's own way to nest. */
+  /** Replaces the client's own way to nest. */
   readonly savepoint: (work: (tx: TTx) => unknown) => Promise<unknown>
 }
 
 export interface OpenTransaction<TTx> extends Executor {
-  /** As the client makes it. */
+  /** The transaction as the client makes it. */
   readonly tx: TTx
-  /** The same for a callback that is watched. */
+  /** The same transaction, watched, for a callback. */
   guarded(watch: TransactionWatch<TTx>): TTx
-  /** Rolls back to where it began if the work fails, and hands the failure on. */
+  /** If the work fails, rolls back to the savepoint and rethrows the error. */
   savepoint<T>(work: (inner: OpenTransaction<TTx>) => Promise<T>): Promise<T>
 }
 
 export interface Database<TTx> extends Executor {
-  /** Whose connections these are: two databases on one client are the same. */
+  /** The owner of the connections. Two databases on one client have the same one. */
   readonly client: unknown
-  /** Resolves after a confirmed COMMIT and not otherwise; if the work fails, it rolls back and fails like it. */
+  /** Resolves only after a confirmed COMMIT. If the work fails, rolls back and rejects with its error. */
   begin<T>(
     work: (open: OpenTransaction<TTx>) => Promise<T>,
     settings?: TransactionSettings,
   ): Promise<T>
-  /** One that a callback was handed, from here or from the client itself. Who began it ends it. */
+  /** Uses a transaction that a callback received, from begin() or from the client itself. Its opener ends it. */
   join(tx: TTx): OpenTransaction<TTx>
 }
 
-/** Any Drizzle Postgres database: postgres-js, node-postgres, PGlite and their like. */
+/** Any Drizzle Postgres database: postgres-js, node-postgres, PGlite and others. */
 export interface DrizzleDatabase {
-  // Written down here instead of taken from Drizzle, so that who does not use it need not install it. Only
-  // `any` lets each driver's own transaction type stand here and come out again in TransactionOf.
+  // Declared here and not imported from Drizzle, so that applications without Drizzle need not install it. Only `any`
+  // lets each driver's own transaction type stand here and come out again in TransactionOf.
   // oxlint-disable-next-line typescript/no-explicit-any
   execute(query: any): PromiseLike<unknown>
   transaction(
@@ -67,11 +67,11 @@ export interface DrizzleDatabase {
   ): Promise<unknown>
 }
 
-/** What can be given as `db`. */
+/** What the option `db` accepts. */
 // oxlint-disable-next-line typescript/no-explicit-any
 export type AnyDatabase = DrizzleDatabase | Database<any>
 
-/** The transaction that a database hands to its callback: the client's own, with the user's own schema in it. */
+/** The transaction that a database passes to its callback: the client's own type, with the user's schema. */
 export type TransactionOf<TDb extends AnyDatabase> =
   TDb extends Database<infer TTx>
     ? TTx

@@ -1,11 +1,11 @@
-// What is refused of a node-postgres client, be it ours to use or Drizzle's.
+// Refuses a single node-postgres client, whether it is given to us directly or through Drizzle.
 import { OutboxOptionsError } from '../errors.ts'
 
-// One connection for everything: an outcome recorded in the background would become part of whatever
-// transaction is open on it, and be undone with it.
+// All statements share one connection: an outcome recorded in the background would join whatever transaction is open
+// on it, and be rolled back with it.
 export function refuseSingleClient(owner: string, client: unknown): void {
   if (typeof client !== 'object' || client === null || !('connectionParameters' in client)) return
   throw new OutboxOptionsError(
-    `${owner} runs on a single node-postgres Client, which transactions and the background would share; give it a Pool`,
+    `${owner} runs on a single node-postgres Client, which transactions and background work would share; use a Pool`,
   )
 }

@@ -1,29 +1,30 @@
-// node-postgres without Drizzle: `createOutbox({ db: nodePostgres(pool) })`. We check a client out, begin and
-// commit on it, and always give it back, with the error if it may be broken, so that the pool drops it. COMMIT's
-// answer says whether it committed: Postgres answers ROLLBACK, without an error, when a statement had failed.
+// node-postgres without Drizzle: `createOutbox({ db: nodePostgres(pool) })`. We check out a client, begin and commit on
+// it, and always release it; if it may be broken, with the error, so that the pool drops it. The command tag of COMMIT
+// shows whether it committed: after a failed statement, Postgres reports ROLLBACK and no error.
 import type { Pool, PoolClient, QueryConfig } from 'pg'
 import { noTransaction, OutboxOptionsError, overError, rolledBack, toError } from '../errors.ts'
-import type { SQL } from '../store/sql.ts'
-import { requireMethods } from '../validate.ts'
+import type { Statement } from './sql.ts'
+import { requireMethods } from '../checks/checks.ts'
 import type { Database, OpenTransaction, TransactionWatch } from './driver.ts'
+import { deadEnd } from './dead-end.ts'
 import { refuseSingleClient } from './node-postgres-pool.ts'
 import { refuseControl, settingsText } from './transaction-text.ts'
 
-/** What a unit of work gets: the query() of a client, and a way to nest. */
+/** What a unit of work receives: the query() of a client, and a way to nest. */
 export interface NodePostgresTransaction {
-  /** As on a client of the pool: text or a config, values, a callback if you like; cursors and streams too. */
+  /** As on a client of the pool: text or a config, values, an optional callback; cursors and streams work too. */
   query: PoolClient['query']
-  /** Runs the work in a savepoint: if it throws, what it did is undone, with its events, and the error thrown. */
+  /** Runs the work in a savepoint. If it throws, its changes and its events are undone, and the error is rethrown. */
   savepoint<T>(work: (tx: NodePostgresTransaction) => Promise<T> | T): Promise<T>
 }
 
-/** A database for createOutbox(), from a Pool. Neither it nor its 'error' event is touched. */
+/** A database for createOutbox(), from a Pool. The outbox never closes the pool and leaves its 'error' event alone. */
 export function nodePostgres(pool: Pool): Database<NodePostgresTransaction> {
   refuseSingleClient('nodePostgres()', pool)
   requireMethods('pool', pool, ['connect', 'query', 'on'], 'a Pool of node-postgres')
   if ((pool.options as { binary?: boolean } | undefined)?.binary) {
     throw new OutboxOptionsError(
-      'nodePostgres() cannot read the results of a pool with binary: true; set it on the queries that need it',
+      'nodePostgres() cannot read the results of a pool with binary: true; set binary on the queries that need it instead',
     )
   }
   return {
@@ -39,14 +40,14 @@ type Open = OpenTransaction<NodePostgresTransaction>
 async function begin<T>(pool: Pool, text: string, work: (open: Open) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   const session = new Session(client)
-  // A connection that dies at rest tells of it here alone, and ends the process if nobody listens.
-  client.on('error', session.isBroken)
+  // An idle connection that dies emits 'error' here and nowhere else. Without a listener, that ends the process.
+  client.on('error', session.noteBroken)
   try {
     await client.query(text).catch(session.failAs)
     return await session.run(work)
   } finally {
     session.isOver = true
-    client.off('error', session.isBroken)
+    client.off('error', session.noteBroken)
     client.release(session.broken)
   }
 }
@@ -67,8 +68,12 @@ function guard(
   { use, savepoint }: TransactionWatch<NodePostgresTransaction>,
 ): NodePostgresTransaction {
   const query = (...given: unknown[]) => {
-    use()
-    return send(...given)
+    try {
+      use()
+      return send(...given)
+    } catch (error) {
+      return deadEnd(error)
+    }
   }
   const nest = async (work: Nested) => {
     use()
@@ -87,12 +92,12 @@ class Session {
     this.#client = client
   }
 
-  readonly isBroken = (thrown: unknown) => {
+  readonly noteBroken = (thrown: unknown) => {
     this.broken ??= toError(thrown)
   }
 
   readonly failAs = (thrown: unknown): never => {
-    this.isBroken(thrown)
+    this.noteBroken(thrown)
     throw thrown
   }
 
@@ -102,18 +107,18 @@ class Session {
       result = await work(this.#open())
     } catch (error) {
       this.isOver = true
-      // Whatever keeps it from rolling back, it is the work's failure that tells what happened.
-      await this.#client.query('rollback').catch(this.isBroken)
+      // If the rollback fails too, the work's error still says what happened.
+      await this.#client.query('rollback').catch(this.noteBroken)
       throw error
     }
     this.isOver = true
     const { command } = await this.#client.query('commit').catch((thrown: unknown) => {
-      // An answer of the server, such as a deferred constraint, leaves the connection as good as it was.
-      if (!isAnswer(thrown)) this.isBroken(thrown)
+      // An error from the server, such as a violated deferred constraint, leaves the connection usable.
+      if (!isAnswer(thrown)) this.noteBroken(thrown)
       throw thrown
     })
     if (command === 'COMMIT') return result
-    throw rolledBack(`COMMIT was answered with ${command}`)
+    throw rolledBack(`Postgres responded to COMMIT with ${command}`)
   }
 
   #open(): Open {
@@ -138,7 +143,7 @@ class Session {
     }, watch)
   }
 
-  /** When it is over, the client may be somebody else's. */
+  /** Once the transaction is over, another caller may be using the client. */
   #checkOpen(): void {
     if (this.isOver) throw overError('the transaction was used')
   }
@@ -154,7 +159,7 @@ class Session {
       return result
     } catch (error) {
       if (this.isOver) throw error
-      // If this fails the transaction cannot commit, and the answer to COMMIT says so.
+      // If this fails, the transaction cannot commit, and the response to COMMIT says so.
       await this.#client
         .query(`rollback to savepoint ${name}; release savepoint ${name}`)
         .catch(() => {})
@@ -165,18 +170,18 @@ class Session {
 
 type Nested = (tx: NodePostgresTransaction) => unknown
 
-// Everything as text: parsers that were set for the whole process are the user's.
-function configOf({ text, values }: SQL): QueryConfig {
+// Everything as text, because users can replace the parsers of the whole process.
+function configOf({ text, values }: Statement): QueryConfig {
   return { text, values: [...values], types: { getTypeParser: () => String } }
 }
 
-/** Of a server that goes on: one that ends the connection says so with a code of this class. */
+/** Whether the server responded and keeps the connection. When it ends the connection, the code starts with 57P. */
 function isAnswer(thrown: unknown): boolean {
   const { severity, code } = (thrown ?? {}) as { severity?: unknown; code?: unknown }
   return typeof severity === 'string' && !String(code).startsWith('57P')
 }
 
-/** The text of whatever query() takes: a string, a config, or a cursor or stream with a config inside. */
+/** The text of anything that query() takes: a string, a config, or a cursor or stream with a config inside. */
 function textOf(query: unknown): string {
   if (typeof query === 'string') return query
   const { text, cursor } = (query ?? {}) as { text?: unknown; cursor?: unknown }

@@ -1,4 +1,4 @@
-// What is refused of a postgres.js client, be it ours to use or Drizzle's: rows that are not what Postgres sent.
+// Refuses a postgres.js client, ours or Drizzle's, whose rows differ from what Postgres sent.
 import { OutboxOptionsError } from '../errors.ts'
 
 interface Transform {
@@ -6,7 +6,7 @@ interface Transform {
   row?: { from?: unknown }
 }
 
-/** Our columns have names of one word or in camel case, which postgres.camel and postgres.kebab leave as they are. */
+/** Our column names are one word or camel case, which postgres.camel and postgres.kebab leave unchanged. */
 const SAMPLES = ['id', 'aggregateType']
 
 export function refuseRenaming(owner: string, client: unknown): void {
@@ -15,7 +15,7 @@ export function refuseRenaming(owner: string, client: unknown): void {
   const renamed = rename && SAMPLES.find((name) => rename(name) !== name)
   if (renamed) {
     throw new OutboxOptionsError(
-      `${owner} has a client whose transform.column.from makes '${renamed}' into '${rename(renamed)}', also in what the outbox reads; postgres.camel would leave it alone`,
+      `${owner} has a client whose transform.column.from turns '${renamed}' into '${rename(renamed)}', also in the rows that the outbox reads; use a transform that leaves it unchanged, such as postgres.camel`,
     )
   }
   if (transform?.row?.from) {

@@ -1,21 +1,22 @@
-// postgres.js without Drizzle: `createOutbox({ db: postgresJs(sql) })`. A unit of work is sql.begin(), and its
-// callback gets postgres.js's own TransactionSql. Two things are kept from it: a connection that is gone, on
-// which its ROLLBACK throws past everybody, and queries that are sent when the unit of work is over.
-import { setImmediate as nextTurn } from 'node:timers/promises'
+// postgres.js without Drizzle: `createOutbox({ db: postgresJs(sql) })`. A unit of work is sql.begin(), and its callback
+// gets postgres.js's own TransactionSql. Two things are prevented: that ROLLBACK on a lost connection throws where no
+// caller can catch it, and that queries are sent after the unit of work has ended.
 import type { Sql, TransactionSql } from 'postgres'
 import { noTransaction, OutboxOptionsError, overError } from '../errors.ts'
-import type { SQL } from '../store/sql.ts'
+import type { Statement } from './sql.ts'
 import type { Database, OpenTransaction, QueryOptions, TransactionWatch } from './driver.ts'
+import { deadEnd } from './dead-end.ts'
+import { type Life, noteLoss, runInClient } from './lost-connection.ts'
 import { refuseRenaming } from './postgres-js-transform.ts'
 import { controlError, refuseControl, settingsText } from './transaction-text.ts'
 
-/** A database for createOutbox(), from the client that postgres() made. It is never closed by the outbox. */
+/** A database for createOutbox(), from the client that postgres() returned. The outbox never closes it. */
 export function postgresJs<TTypes extends Types>(
   sql: Sql<TTypes>,
 ): Database<TransactionSql<TTypes>> {
   if (typeof sql !== 'function' || typeof sql.begin !== 'function') {
     throw new OutboxOptionsError(
-      'postgresJs() takes the client itself, from postgres(url): not a transaction or a reserved connection of it',
+      'postgresJs() takes the client itself, from postgres(url), not a transaction or a reserved connection',
     )
   }
   refuseRenaming('postgresJs()', sql)
@@ -30,10 +31,6 @@ export function postgresJs<TTypes extends Types>(
 type Types = Record<string, unknown>
 type Open<TTypes extends Types> = OpenTransaction<TransactionSql<TTypes>>
 
-/** Set when the transaction is over, whatever ended it. */
-type End = { error: unknown } | null
-type Life = { end: End }
-
 async function begin<TTypes extends Types, T>(
   sql: Sql<TTypes>,
   settings: string,
@@ -41,9 +38,9 @@ async function begin<TTypes extends Types, T>(
 ): Promise<T> {
   const life: Life = { end: null }
   try {
-    return await runScope(
+    return await runInClient(
       life,
-      (scope: (tx: TransactionSql<TTypes>) => Promise<T>) => sql.begin(settings, scope),
+      (callback: (tx: TransactionSql<TTypes>) => Promise<T>) => sql.begin(settings, callback),
       (tx) => work(openTransaction(tx, life)),
     )
   } catch (error) {
@@ -54,47 +51,15 @@ async function begin<TTypes extends Types, T>(
   }
 }
 
-// When a connection dies, sql.begin() rejects at once, but goes on to send ROLLBACK or COMMIT when its callback
-// settles. There is nothing left to write to, and what that throws ends the process (porsager/postgres#1208). So
-// the callback of a transaction that is lost never settles for postgres.js, and whoever waits is told by us. A failure
-// waits for one turn of the event loop, as the query that was under way hears of the end before sql.begin() does.
-function runScope<TTx, T>(
-  life: Life,
-  open: (scope: (tx: TTx) => Promise<T>) => Promise<unknown>,
-  work: (tx: TTx) => Promise<T>,
-): Promise<T> {
-  return new Promise((resolve, reject) => {
-    let thrown: unknown
-    const opened = open(async (tx) => {
-      try {
-        const result = await work(tx)
-        if (!life.end) return result
-        reject(life.end.error)
-      } catch (error) {
-        thrown = error
-        await nextTurn()
-        if (!life.end) throw error
-        reject(error)
-      }
-      return await new Promise<never>(() => {})
-    })
-    opened.then(resolve as (result: unknown) => void, (error) => {
-      // What the work threw may be about any connection, but not about this one.
-      if (error !== thrown) noteLoss(life, error)
-      reject(error)
-    })
-  })
-}
-
 function openTransaction<TTypes extends Types>(
   tx: TransactionSql<TTypes>,
   life: Life,
 ): Open<TTypes> {
   const nest = async <T>(work: (open: Open<TTypes>) => Promise<T>) => {
     checkAlive(life)
-    return await runScope(
+    return await runInClient(
       life,
-      (scope: (inner: TransactionSql<TTypes>) => Promise<T>) => tx.savepoint(scope),
+      (callback: (inner: TransactionSql<TTypes>) => Promise<T>) => tx.savepoint(callback),
       (inner) => work(openTransaction(inner, life)),
     )
   }
@@ -106,12 +71,12 @@ function openTransaction<TTypes extends Types>(
   return {
     tx: guard(tx, life, anyUse),
     savepoint: nest,
-    query: (statement, options) => read(hold(build(tx, statement, options), life, () => {})),
+    query: (statement, options) => read(guardQuery(build(tx, statement, options), life, () => {})),
     guarded: (watch) => guard(tx, life, watch),
   }
 }
 
-// Whoever began it watches over its connection.
+// The opener of the transaction watches over its connection.
 function join<TTypes extends Types>(tx: TransactionSql<TTypes>): Open<TTypes> {
   if (typeof tx?.savepoint !== 'function') throw noTransaction()
   return {
@@ -126,22 +91,20 @@ function checkAlive({ end }: Life): void {
   if (end) throw end.error
 }
 
-/** Errors of the connection have a number; those of Postgres say how severe they are. */
-function noteLoss(life: Life, error: unknown): void {
-  const { errno, severity } = (error ?? {}) as { errno?: unknown; severity?: unknown }
-  if (errno !== undefined || severity === 'FATAL' || severity === 'PANIC') life.end ??= { error }
-}
-
 function guard<TTypes extends Types>(
   tx: TransactionSql<TTypes>,
   life: Life,
   { use, savepoint }: TransactionWatch<TransactionSql<TTypes>>,
 ): TransactionSql<TTypes> {
   const make = (target: Callable, given: unknown[], text: string | null) => {
-    use()
-    checkAlive(life)
-    if (text !== null) refuseControl(text)
-    return hold(Reflect.apply(target, tx, given), life, use)
+    try {
+      use()
+      checkAlive(life)
+      if (text !== null) refuseControl(text)
+    } catch (error) {
+      return deadEnd(error)
+    }
+    return guardQuery(Reflect.apply(target, tx, given), life, use)
   }
   return new Proxy(tx, {
     apply: (target, _, given: unknown[]) => {
@@ -149,11 +112,9 @@ function guard<TTypes extends Types>(
       return make(target as Callable, given, isTemplate(first) ? first.join('$1') : null)
     },
     get(target, property) {
-      // Asked for by whoever awaits it, which is no use of it.
-      if (property !== 'then') use()
-      // The name of a savepoint, which may come first, is for logs alone.
+      // The optional first argument, the savepoint's name, is only for logs.
       if (property === 'savepoint') return (...given: unknown[]) => savepoint(given.at(-1) as never)
-      if (property === 'prepare') throw controlError('PREPARE TRANSACTION')
+      if (property === 'prepare') return () => deadEnd(controlError('PREPARE TRANSACTION'))
       const value: unknown = Reflect.get(target, property, target)
       if (property === 'file') return (...given: unknown[]) => make(value as Callable, given, null)
       if (property !== 'unsafe') return value
@@ -173,10 +134,10 @@ interface Query {
   reject: (error: unknown) => void
 }
 
-// A query of postgres.js is sent when it is first awaited, which may be long after it was made: too late if the
-// transaction is over by then. One that fails with the connection is the first to know, and whoever caught that may
-// send the next before sql.begin() has said a word. What is no query, such as a name or a list of values, is handed on.
-function hold<T>(made: T, life: Life, use: () => void): T {
+// postgres.js sends a query when it is first awaited, which is too late if the transaction is over by then. A query
+// that fails with the connection learns of the loss first, and code that catches its error may send the next one before
+// sql.begin() rejects. What is not a query, such as a name or a list of values, is returned unchanged.
+function guardQuery<T>(made: T, life: Life, use: () => void): T {
   const query = made as Query
   if (!(made instanceof Promise) || typeof query.handler !== 'function') return made
   const { handler: send, reject } = query
@@ -199,11 +160,11 @@ function hold<T>(made: T, life: Life, use: () => void): T {
 
 function build<TTypes extends Types>(
   sql: Pick<TransactionSql<TTypes>, 'unsafe'>,
-  { text, values }: SQL,
+  { text, values }: Statement,
   { prepare = false }: QueryOptions = {},
 ) {
-  // postgres.js prepares nothing if it was made with `prepare: false`, as it has to be for a pooler that hands
-  // connections round. Raw: neither parsers nor transforms of the client, which are the user's or Drizzle's, touch our rows.
+  // postgres.js prepares nothing if it was created with `prepare: false`, as poolers that share connections require.
+  // raw() keeps the client's parsers and transforms, which are the user's or Drizzle's, away from our rows.
   return sql.unsafe(text, values as never[], { prepare }).raw()
 }
 

@@ -1,8 +1,15 @@
-// A statement in pieces, so that the store writes SQL without any driver's or query builder's template: values
-// become parameters, a statement inside a statement becomes part of it, and each driver says it in its own way.
+// A statement in pieces, so that the store writes SQL without the template of any driver or query builder. Values
+// become parameters, a nested statement becomes part of the outer one, and each driver runs the result in its own way.
 
-export class SQL {
-  /** One more than there are values: the text before, between and after them. */
+/** A statement as a driver runs it. */
+export interface Statement {
+  /** With $1, $2 and so on in place of the values. */
+  readonly text: string
+  readonly values: readonly unknown[]
+}
+
+export class SQL implements Statement {
+  /** The text before, between and after the values: one more than there are values. */
   readonly texts: readonly string[]
   readonly values: readonly unknown[]
 
@@ -11,7 +18,6 @@ export class SQL {
     this.values = values
   }
 
-  /** As Postgres takes it, with $1, $2 and so on where the values go. */
   get text(): string {
     return this.texts.reduce((before, text, n) => `${before}$${n}${text}`)
   }
@@ -35,7 +41,7 @@ export function sql(strings: TemplateStringsArray, ...given: readonly unknown[])
   return new SQL(texts, values)
 }
 
-/** Text that is SQL itself: a quoted name, or one of our own constants. Never anything that was given to us. */
+/** Literal SQL: a quoted name, or one of our own constants. Never a value from outside. */
 sql.raw = (text: string) => new SQL([text], [])
 
 sql.join = (parts: readonly SQL[], separator: SQL): SQL =>

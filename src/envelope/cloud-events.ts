@@ -1,10 +1,10 @@
-// CloudEvents 1.0, by its bindings for Kafka and AMQP. The aggregate is the subject and the partition key; what
-// CloudEvents has no word for are extension attributes, whose names may hold lower case letters and digits only.
-import { show } from '../duration.ts'
+// CloudEvents 1.0, by its bindings for Kafka and AMQP. The aggregate id is the subject and the partition key. Fields
+// that CloudEvents does not define are extension attributes, whose names consist of lower-case letters and digits.
+import { show } from '../checks/duration.ts'
 import { OutboxOptionsError } from '../errors.ts'
-import type { OutboxEvent } from '../events.ts'
-import type { PublishFailure } from '../publishers/publisher.ts'
-import { rejectUnknown, requireOneOf } from '../validate.ts'
+import type { OutboxEvent } from '../event/event.ts'
+import type { PublishFailure } from '../event/publish-result.ts'
+import { rejectUnknown, requireOneOf } from '../checks/checks.ts'
 import { unwritable } from './serializer.ts'
 import { splitHeaders, type WireMessage, type WireRules, withMember } from './wire-message.ts'
 
@@ -34,7 +34,7 @@ const URI_REFERENCE = (() => {
   return new RegExp(`^${start}${authority}${rest}$`, 'i')
 })()
 
-/** For the option `envelope` of a publisher: events as CloudEvents. */
+/** Sends events as CloudEvents. For the option `envelope` of a publisher. */
 export function cloudEvents(options: CloudEventsOptions): CloudEvents {
   rejectUnknown('cloudEvents()', options, ['source', 'mode'])
   const { source, mode = 'binary' } = options
@@ -55,7 +55,7 @@ export function writeCloudEvent(
   const broken = Object.keys(attributes).find((name) => !ALLOWED.test(attributes[name]!))
   if (broken !== undefined) {
     return unwritable(
-      `'${event.type}' is no CloudEvent: its ${broken} holds a control character or a noncharacter, which CloudEvents forbids; emit it without, or use another envelope`,
+      `'${event.type}' cannot be a CloudEvent: its ${broken} contains a control character or a noncharacter, which CloudEvents forbids; emit the event without it, or use another envelope`,
     )
   }
   const headers = headersBeside(event)
@@ -70,10 +70,10 @@ export function writeCloudEvent(
 const JSON_TYPE = 'application/json'
 const EVENT_TYPE = 'application/cloudevents+json; charset=UTF-8'
 
-/** What an attribute may hold; lone surrogates did not pass emit. */
+/** What an attribute may contain. emit() has already refused lone surrogates. */
 const ALLOWED = /^[^\p{Cc}\p{Noncharacter_Code_Point}]*$/u
 
-/** As many as the largest number of Postgres has. CloudEvents wants sequences that sort as text. */
+/** As many digits as the largest bigint has. CloudEvents requires sequences to sort as text. */
 const SEQUENCE_DIGITS = 19
 
 function attributesOf(event: OutboxEvent, source: string): Record<string, string> {
@@ -88,7 +88,8 @@ function attributesOf(event: OutboxEvent, source: string): Record<string, string
     aggregatetype: event.aggregateType,
     partitionkey: event.aggregateId,
     sequence: String(event.seq).padStart(SEQUENCE_DIGITS, '0'),
-    // An attribute that is there may not be empty.
+    lane: String(event.lane),
+    // CloudEvents does not allow an empty attribute.
     ...(correlationId && { correlationid: correlationId }),
     ...(traceparent && { traceparent }),
     ...(version && { dataversion: version }),
@@ -96,12 +97,12 @@ function attributesOf(event: OutboxEvent, source: string): Record<string, string
 }
 
 /**
- * What tells the modes apart, and what is an attribute by its name. Whoever hands the headers of a CloudEvent on to the
- * events that it leads to would give all of them its id.
+ * Headers that are left out: the one that tells the modes apart, and names that read as attributes. Otherwise an
+ * application that copies the headers of a received CloudEvent to its own events would give them all the same id.
  */
 const NOT_FREE = /^(?:content-type$|ce_|cloudEvents[:_])/i
 
-/** The user's own, and the trace context, which tracing tools look for under this name. */
+/** The application's own headers, and the trace context under the name that tracing tools look for. */
 function headersBeside(event: OutboxEvent): Record<string, string> {
   const { free, traceparent } = splitHeaders(event)
   const headers: Record<string, string> = traceparent ? { ...free, traceparent } : { ...free }

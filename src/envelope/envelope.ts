@@ -1,8 +1,8 @@
-// What an event looks like on the wire: what of it is the value, and what travels beside it. Consumers are written
-// against this, so each form is fixed; 'headers' is what they get if nobody says anything.
-import { show } from '../duration.ts'
+// What an event looks like on the wire: what goes into the value, and what travels beside it. Consumers depend on this,
+// so each format is fixed. 'headers' is the default.
+import { show } from '../checks/duration.ts'
 import { OutboxOptionsError } from '../errors.ts'
-import type { OutboxEvent } from '../events.ts'
+import type { OutboxEvent } from '../event/event.ts'
 import { CloudEvents, cloudEvents, writeCloudEvent } from './cloud-events.ts'
 import { type EventSerializer, writeWith } from './serializer.ts'
 import {
@@ -15,10 +15,10 @@ import {
 } from './wire-message.ts'
 
 /**
- * - `'headers'`: the payload is the value, everything else is in headers.
- * - `'json'`: the same headers, and the value is one JSON object with all of it.
- * - `cloudEvents({ source })`: by the CloudEvents binding of the broker.
- * - a function: what it answers is the value, whatever it is.
+ * - `'headers'`: the payload is the value, and everything else is in headers.
+ * - `'json'`: the same headers, and the value is one JSON object with everything in it.
+ * - `cloudEvents({ source })`: as the CloudEvents binding of the broker defines it.
+ * - a function: what it returns becomes the value.
  */
 export type Envelope = 'headers' | 'json' | CloudEvents | EventSerializer
 
@@ -26,7 +26,7 @@ export function resolveEnvelope(envelope: Envelope, rules: WireRules): Writer {
   if (envelope === 'headers') return (event) => writePlain(event, event.payload, rules)
   if (envelope === 'json') return (event) => writePlain(event, jsonOf(event), rules)
   if (envelope instanceof CloudEvents) return (event) => writeCloudEvent(event, envelope, rules)
-  // Uncalled it is a function too, one that would make every event a dead letter.
+  // cloudEvents without the call is a function too. As a serializer, it would make every event a dead letter.
   const isUncalled = (envelope as unknown) === cloudEvents
   if (typeof envelope === 'function' && !isUncalled) return writeWith(envelope)
   throw new OutboxOptionsError(
@@ -40,11 +40,12 @@ function writePlain(event: OutboxEvent, value: string, { jsonType }: WireRules):
 
 function jsonOf(event: OutboxEvent): string {
   const { version, correlationId, traceparent, free } = splitHeaders(event)
-  const { id, type, seq, aggregateType, aggregateId, occurredAt } = event
+  const { id, type, seq, lane, aggregateType, aggregateId, occurredAt } = event
   const about = {
     id,
     type,
     seq,
+    lane,
     aggregateType,
     aggregateId,
     occurredAt,

@@ -1,31 +1,31 @@
-// A serializer of the user's own, such as one for a schema registry. It may fail for one event and not for its
-// neighbours, take its time, or never answer. Its words may quote the payload, so an error has none of them.
+// The application's own serializer, such as one for a schema registry. It may fail for one event and not for others, be
+// slow, or never settle. Its error messages may quote the payload, so our errors leave them out.
 import { types } from 'node:util'
-import { formatDuration } from '../duration.ts'
+import { formatDuration } from '../checks/duration.ts'
 import { PublishError, withoutText } from '../errors.ts'
-import type { OutboxEvent } from '../events.ts'
-import type { PublishFailure } from '../publishers/publisher.ts'
-import { raceTimeout } from '../race-timeout.ts'
+import type { OutboxEvent } from '../event/event.ts'
+import type { PublishFailure } from '../event/publish-result.ts'
+import { raceTimeout } from '../runtime/race-timeout.ts'
 import { messageHeaders, type WireMessage, type Writer } from './wire-message.ts'
 
-/** What a serializer answers: the value alone, or with what goes beside it. Text is sent as UTF-8, bytes as they are. */
+/** What a serializer returns: a value, or a value with headers. Text is sent as UTF-8, bytes as they are. */
 export type Serialized = string | Uint8Array | SerializedMessage
 
 export interface SerializedMessage {
   readonly value: string | Uint8Array
-  /** Added to the standard ones. One of the same name takes its place. */
+  /** Added to the standard headers. A header of the same name replaces the standard one. */
   readonly headers?: Readonly<Record<string, string>>
   /** On Kafka the header `content-type`, on RabbitMQ the property `contentType`. @default none */
   readonly contentType?: string
 }
 
 /**
- * Makes the value of a message. What it throws makes the event a dead letter, unless that says `retriable: true`:
- * then the event waits. It is asked again each time the event is sent again.
+ * Makes the value of a message. If it throws, the event becomes a dead letter, unless the error has `retriable: true`;
+ * then the event waits. The publisher calls it again each time the event is sent again.
  */
 export type EventSerializer = (event: OutboxEvent) => Serialized | Promise<Serialized>
 
-/** Longer than a registry should take, and shorter than the default publishTimeout, so that it gets the blame. */
+/** Longer than a registry should take, but shorter than the default publishTimeout, so that the error names it. */
 const PATIENCE_MS = 3_000
 
 export function writeWith(serialize: EventSerializer): Writer {
@@ -48,8 +48,8 @@ async function writeLater(event: OutboxEvent, answer: PromiseLike<unknown>) {
 }
 
 /**
- * Writes a whole batch before any of it is sent: what takes longer is not overtaken by what follows. `windowMs` is
- * how long the batch may begin to send; half of that is left for sending.
+ * Writes a whole batch before any of it is sent, so that no event overtakes one that takes longer to write. `windowMs`
+ * is how long the batch may start new sends; half of it is left for sending.
  */
 export async function writeAll(
   events: readonly OutboxEvent[],
@@ -67,7 +67,7 @@ export async function writeAll(
   return await Promise.all(waiting)
 }
 
-/** For what no broker is to blame for, and no second try would help. */
+/** For a failure that is not the broker's fault and that another attempt would not fix. */
 export function unwritable(message: string, cause?: Error): PublishFailure {
   const error = new PublishError('SERIALIZER_FAILED', message, cause && { cause })
   return { ok: false, kind: 'permanent', error }
@@ -77,12 +77,12 @@ function toMessage(event: OutboxEvent, answer: unknown): WireMessage | PublishFa
   const message = isValue(answer) ? { value: answer } : answer
   if (!isMessage(message)) {
     return unwritable(
-      `the serializer of '${event.type}' answered with something else than bytes, a string, or { value, headers?, contentType? } with texts in headers; correct it`,
+      `the serializer of '${event.type}' must return bytes, a string, or { value, headers?, contentType? } with strings as headers, but returned something else; correct it`,
     )
   }
   const { value, headers, contentType } = message
   return {
-    // Copied, as a serializer may use its buffer again for the next event.
+    // Copied, because a serializer may reuse its buffer for the next event.
     value: typeof value === 'string' ? value : Buffer.from(value),
     headers: { ...messageHeaders(event), ...headers },
     contentType,
@@ -100,7 +100,7 @@ function isMessage(answer: unknown): answer is SerializedMessage {
   const { value, headers = {}, contentType = 'any' } = answer as Partial<SerializedMessage>
   if (!isValue(value) || typeof contentType !== 'string' || contentType === '') return false
   if (typeof headers !== 'object' || headers === null) return false
-  // As at emit: kafkajs, as a consumer, cannot read a header whose name every object has.
+  // As at emit: a kafkajs consumer cannot read a header with a name that every object inherits.
   const areTexts = Object.entries(headers).every(([name, text]) => {
     return name !== '' && !(name in Object.prototype) && typeof text === 'string'
   })
@@ -109,26 +109,28 @@ function isMessage(answer: unknown): answer is SerializedMessage {
 
 function failed(event: OutboxEvent, thrown: unknown): PublishFailure {
   const cause = withoutText(thrown)
-  // A registry that is away is an outage, not poison; kafkajs marks its own errors in the same way.
+  // An unreachable registry is an outage, not a fault of the event. kafkajs marks its own errors in the same way.
   if ((thrown as { retriable?: unknown } | null | undefined)?.retriable === true) {
     return outage(
-      `the serializer of '${event.type}' cannot work for now: it failed with a retriable ${cause.name}`,
+      `the serializer of '${event.type}' failed with a retriable ${cause.name}; the outbox will try again`,
       cause,
     )
   }
   return unwritable(
-    `the serializer of '${event.type}' failed with ${cause.name}; mend it and retry the event`,
+    `the serializer of '${event.type}' failed with ${cause.name}; fix it and retry the event`,
     cause,
   )
 }
 
 function tookTooLong(event: OutboxEvent, ms: number): PublishFailure {
-  return outage(`the serializer of '${event.type}' did not answer in ${formatDuration(ms)}`)
+  return outage(
+    `the serializer of '${event.type}' did not finish within ${formatDuration(ms)}; the outbox will try again`,
+  )
 }
 
 function outage(message: string, cause?: Error): PublishFailure {
   const error = new PublishError('SERIALIZER_FAILED', message, cause && { cause })
-  return { ok: false, kind: 'transient', error, scope: 'topic' }
+  return { ok: false, kind: 'transient', error, blames: 'topic' }
 }
 
 function isWritten(message: ReturnType<Writer>): message is WireMessage | PublishFailure {

@@ -1,46 +1,47 @@
-// The typed catalog: which events there are, said once. A declaration holds what all events of a type have in
-// common. Whatever could not be saved or sent is found when the catalog is defined, not when it is used.
-import { show } from './duration.ts'
-import { EventRefusedError, OutboxOptionsError } from './errors.ts'
-import { type AggregateId, prepareEvent } from './events.ts'
+// The typed catalog: declares once which events exist. A declaration holds what all events of a type have in common.
+// defineEvents() rejects what could not be saved or sent, so the mistake shows at startup and not at the first emit().
+import { show } from '../checks/duration.ts'
+import { EventRefusedError, OutboxOptionsError } from '../errors.ts'
+import type { AggregateId } from './event.ts'
 import type { AsJson } from './payload.ts'
+import { prepareEvent } from './prepare.ts'
 import {
   type InputOf,
   isStandardSchema,
   type OutputOf,
   type StandardSchema,
 } from './standard-schema.ts'
-import { rejectUnknown } from './validate.ts'
+import { rejectUnknown } from '../checks/checks.ts'
 
 /** What all events of a type have in common. */
 interface EventDefaults {
-  /** The kind of thing they happen to: `order`. At most 255 bytes. */
+  /** The kind of thing that the events happen to: `order`. At most 255 bytes. */
   readonly aggregate: string
-  /** Where they go. @default what the option `topic` says, else `aggregate` */
+  /** The topic of the events. @default what the option `topic` says, else `aggregate` */
   readonly topic?: string
-  /** Headers of each of them; one of the same name at emit comes before. */
+  /** Headers of every event. A header of the same name at emit takes precedence. */
   readonly headers?: Readonly<Record<string, string>>
-  /** How often a failing one is tried. @default the options `maxAttemptsByType`, `maxAttempts` */
+  /** How many times a failing event is tried. @default the options `maxAttemptsByType`, `maxAttempts` */
   readonly maxAttempts?: number
-  /** Which form the payload has; travels as the header `event-version`. @default no such header */
+  /** The version of the payload, sent as the header `event-version`. @default no such header */
   readonly version?: number | string
 }
 
-/** An event whose payload TypeScript checks, and nobody else. */
+/** An event whose payload only the compiler checks. */
 export interface PlainEvent<Payload> extends EventDefaults {
-  /** Which one it happened to: the message key. At most 512 bytes. */
+  /** Returns the id of the aggregate, which becomes the message key. At most 512 bytes. */
   readonly key: (payload: Payload) => AggregateId
 }
 
-/** An event whose payload is validated at emit as well. */
+/** An event whose payload is also validated at emit. */
 export interface SchemaEvent<Schema extends StandardSchema> extends EventDefaults {
-  /** A zod, valibot or arktype schema, or any other Standard Schema. What it answers is what is saved. */
+  /** A zod, valibot or arktype schema, or any other Standard Schema. The outbox saves the value that it returns. */
   readonly schema: Schema
-  /** Which one it happened to, from what the schema answered: the message key. At most 512 bytes. */
+  /** Returns the id of the aggregate from the validated payload. It becomes the message key. At most 512 bytes. */
   readonly key: (payload: OutputOf<Schema>) => AggregateId
 }
 
-/** What event() answers. `~types` is there for the compiler alone. */
+/** What event() returns. `~types` exists only for the compiler. */
 export interface EventDeclaration<Input, Output> extends AnyDeclaration {
   readonly key: (payload: Output) => AggregateId
   readonly '~types'?: { readonly input: Input; readonly output: Output }
@@ -52,7 +53,7 @@ export interface AnyDeclaration extends EventDefaults {
   readonly '~types'?: { readonly input: unknown; readonly output: unknown }
 }
 
-/** Declarations by the name of their event: what defineEvents() takes and answers. */
+/** Declarations by event name: what defineEvents() takes and returns. */
 export type EventCatalog = Readonly<Record<string, AnyDeclaration>>
 
 export type EventName<TEvents extends EventCatalog> = keyof TEvents & string
@@ -63,7 +64,7 @@ export type EmittedPayload<
   Name extends EventName<TEvents>,
 > = NonNullable<TEvents[Name]['~types']>['input']
 
-/** The payload of an event as handlers and consumers get it: what was saved, out of JSON. */
+/** The payload of an event as handlers and consumers receive it: the saved payload, parsed from JSON. */
 export type ReceivedPayload<TEvents extends EventCatalog, Name extends EventName<TEvents>> = AsJson<
   NonNullable<TEvents[Name]['~types']>['output']
 >
@@ -71,8 +72,8 @@ export type ReceivedPayload<TEvents extends EventCatalog, Name extends EventName
 const KNOWN = ['aggregate', 'key', 'schema', 'topic', 'headers', 'maxAttempts', 'version']
 
 /**
- * Declares an event: `event<Payload>({ aggregate, key })` for the compiler alone, `event({ schema, aggregate,
- * key })` with a validator. defineEvents() gives it its name, and checks it.
+ * Declares an event: `event<Payload>({ aggregate, key })` is checked by the compiler only, `event({ schema, aggregate,
+ * key })` also by a validator. defineEvents() names the event and checks the declaration.
  */
 export function event<Schema extends StandardSchema>(
   declaration: SchemaEvent<Schema>,
@@ -82,11 +83,11 @@ export function event(declaration: AnyDeclaration): AnyDeclaration {
   return declaration
 }
 
-/** Names the events of an application, for createOutbox({ events }). */
+/** Names the events of an application, for createOutbox({ events }). Throws if a declaration cannot work. */
 export function defineEvents<TEvents extends EventCatalog>(events: TEvents): TEvents {
   if (typeof events !== 'object' || events === null) {
     throw new OutboxOptionsError(
-      `events must be an object of declarations by event name, as defineEvents() answers it, got ${show(events)}`,
+      `events must be an object of declarations by event name, as defineEvents() returns it, got ${show(events)}`,
     )
   }
   const entries = Object.entries(events).map(([name, declaration]) => {
@@ -95,14 +96,14 @@ export function defineEvents<TEvents extends EventCatalog>(events: TEvents): TEv
   })
   if (entries.length === 0) {
     throw new OutboxOptionsError(
-      'events declares nothing; name an event: defineEvents({ OrderPlaced: event<Order>({ aggregate, key }) })',
+      'events declares nothing; declare an event: defineEvents({ OrderPlaced: event<Order>({ aggregate, key }) })',
     )
   }
   // No prototype: an event called 'constructor' must not be found unless it is declared.
   return Object.freeze(Object.assign(Object.create(null), Object.fromEntries(entries)) as TEvents)
 }
 
-/** As the header says it. */
+/** The version as the header carries it. */
 export function versionOf({ version }: AnyDeclaration): string | undefined {
   return version === undefined ? undefined : String(version)
 }
@@ -118,7 +119,7 @@ function checkDeclaration(name: string, declaration: AnyDeclaration): void {
   }
   if (typeof key !== 'function') {
     throw new OutboxOptionsError(
-      `${owner} needs key, a function that answers which one it happened to, such as (payload) => payload.orderId, got ${show(key)}`,
+      `${owner} needs key, a function that returns the id of the aggregate, such as (payload) => payload.orderId, got ${show(key)}`,
     )
   }
   if (schema !== undefined && !isStandardSchema(schema)) {
@@ -131,12 +132,13 @@ function checkDeclaration(name: string, declaration: AnyDeclaration): void {
       `version of ${owner} must be a whole number or a non-empty string, got ${show(version)}`,
     )
   }
-  // The rest has to pass the same gate as what is emitted.
+  // The remaining fields have to pass the same checks as an emitted event.
   const sample = { type: name, aggregateType: aggregate, aggregateId: 1, payload: null }
   const given = { topic, headers, maxAttempts }
   const rules = {
     topic: undefined,
     routedTopics: null,
+    orderScopes: null,
     maxPayloadBytes: Number.POSITIVE_INFINITY,
     maxAttempts: 1,
     maxAttemptsByType: {},

@@ -1,5 +1,5 @@
-// What emit() takes, with a catalog and without one, and what it makes of that: events that are ready to be
-// saved. A declaration adds what it knows of its type; the gate of events.ts is the same for all.
+// What emit() takes, with or without a catalog, and how it turns that into events that are ready to be saved. A
+// declaration adds what it knows about its type; the checks in prepare.ts are the same for all events.
 import {
   type AnyDeclaration,
   type EmittedPayload,
@@ -7,34 +7,31 @@ import {
   type EventName,
   versionOf,
 } from './catalog.ts'
-import { EventRefusedError, withoutText } from './errors.ts'
+import { EventRefusedError, withoutText } from '../errors.ts'
+import type { AggregateId, EventDetails, NewEvent, PreparedEvent } from './event.ts'
 import {
-  type AggregateId,
-  type EventDetails,
   type EventRules,
-  type NewEvent,
   prepareEvent,
-  type PreparedEvent,
   refuse,
   requireHeaders,
   requireObject,
   requireText,
-} from './events.ts'
+} from './prepare.ts'
 import { validatePayload } from './standard-schema.ts'
-import { suggest } from './validate.ts'
+import { suggest } from '../checks/checks.ts'
 
-/** Emits one event, or many, into the unit of work; answers the ids. */
+/** Emits one event, or many, into the unit of work. Returns their ids. */
 export interface Emit {
-  // The compiler explains a mistake by the last of these, and most calls are meant to be that one.
+  // The compiler explains a mistake with the last overload, which is the one that most calls mean.
   (events: readonly NewEvent[]): string[]
   (event: NewEvent): string
 }
 
-/** The same for the events of a catalog. */
+/** emit() for the events of a catalog. */
 export interface CatalogEmit<TEvents extends EventCatalog> {
   (events: readonly CatalogEvent<TEvents>[]): string[]
   (event: CatalogEvent<TEvents>): string
-  // Spelled out, the names themselves are in what the compiler says of a wrong one.
+  // `keyof TEvents & string` is spelled out, so that the compiler lists the names in its error for a wrong one.
   <Name extends keyof TEvents & string>(
     type: Name,
     payload: EmittedPayload<TEvents, Name>,
@@ -42,7 +39,7 @@ export interface CatalogEmit<TEvents extends EventCatalog> {
   ): string
 }
 
-/** An event of the catalog as one object: its payload follows from its type. */
+/** An event of the catalog as one object. Its type determines its payload. */
 export type CatalogEvent<TEvents extends EventCatalog> = {
   [Name in EventName<TEvents>]: EventDetails & {
     type: Name
@@ -50,12 +47,12 @@ export type CatalogEvent<TEvents extends EventCatalog> = {
   }
 }[EventName<TEvents>]
 
-/** The emit() of an outbox that was made with this option `events`. */
+/** The emit() of an outbox that was created with this `events` option. */
 export type EmitOf<TEvents extends EventCatalog | undefined> = [TEvents] extends [EventCatalog]
   ? CatalogEmit<TEvents>
   : Emit
 
-/** An event or many of them, or the name of one, its payload and its details. */
+/** One event or an array of events, or the name, payload and details of one event. */
 export type EmitArguments = readonly [first: unknown, payload?: unknown, details?: unknown]
 
 export interface EmitRules extends EventRules {
@@ -78,7 +75,7 @@ export function prepareEmitted(
   })
 }
 
-/** What the name, the payload and the declaration say. */
+/** Fields that the name, the payload and the declaration already determine. */
 const NOT_DETAILS = ['type', 'payload', 'aggregateType', 'aggregateId']
 
 function prepareDeclared(
@@ -102,7 +99,7 @@ function prepareDeclared(
   const twice = NOT_DETAILS.find((field) => field in details)
   if (twice) {
     throw refuse(
-      `${type}: '${twice}' cannot be given as a detail, as the catalog says it; remove it`,
+      `${type}: '${twice}' cannot be a detail, because emit() already knows it; remove it`,
     )
   }
   const { schema, aggregate } = declaration
@@ -136,11 +133,13 @@ function keyOf(type: string, declaration: AnyDeclaration, payload: unknown): Agg
     key = declaration.key(payload as never)
   } catch (thrown) {
     const cause = withoutText(thrown)
-    throw refuse(`${type}: key() threw ${cause.name}; is the payload what was declared?`, { cause })
+    throw refuse(`${type}: key() threw ${cause.name}; does the payload match its declaration?`, {
+      cause,
+    })
   }
   if (['string', 'number', 'bigint'].includes(typeof key)) return key as AggregateId
   const got = key === null ? 'null' : typeof key
   throw refuse(
-    `${type}: key() must answer a string, a whole number or a BigInt, got ${got}; is the payload what was declared?`,
+    `${type}: key() must return a string, a whole number or a BigInt, got ${got}; does the payload match its declaration?`,
   )
 }

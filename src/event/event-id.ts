@@ -1,5 +1,5 @@
-// UUIDv7, each greater than the one before, so that new rows stand side by side in the index. Random bytes are drawn
-// for many ids at once: asked for one by one, as `uuid` does by itself, they were two thirds of what emit() took.
+// UUIDv7, each greater than the one before, so that new rows are adjacent in the index. Random bytes are drawn for many
+// ids at once: drawn one by one, as `uuid` does by itself, they took two thirds of the time of emit().
 import { randomFillSync } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
 
@@ -17,7 +17,7 @@ export function newEventId(): string {
   const random = pool.subarray(used, used + BYTES)
   used += BYTES
   const now = Date.now()
-  // Within a millisecond, and while a clock that was set back catches up, ids are counted on from a random start.
+  // Within a millisecond, and while a clock that was set back catches up, ids count up from a random start.
   if (now > msecs) {
     msecs = now
     seq = random.readUInt32BE(6) >>> 1

@@ -1,10 +1,9 @@
-// The payload's way into JSON: exactly, or not at all.
-// JSON.stringify() drops functions and symbols, turns NaN, Infinity and invalid dates into null, and a
-// Map, a Promise or an Error into {}: an event would say something else than what was emitted. All of
-// these are refused. An undefined property is left out, which is how optional fields are meant.
-import { EventRefusedError } from './errors.ts'
+// Turns the payload into JSON: exactly, or not at all. JSON.stringify() drops functions and symbols. It turns NaN,
+// Infinity and invalid dates into null, and a Map, a Promise or an Error into {}. The event would then differ from what
+// was emitted, so all of these are refused. An undefined property is left out, which is how optional fields work.
+import { EventRefusedError } from '../errors.ts'
 
-/** A payload as it comes out of JSON again: a `Date`, for instance, as the text that its toJSON() says. */
+/** A payload as it comes back from JSON: a `Date`, for instance, becomes the text that its toJSON() returns. */
 export type AsJson<T> = unknown extends T
   ? T
   : T extends { toJSON(): infer Said }
@@ -14,7 +13,7 @@ export type AsJson<T> = unknown extends T
       : T
 
 export function encodePayload(type: string, payload: unknown): string {
-  // Parents by child, to name the place of what is refused.
+  // Maps each child to its parent, to name the place of a refused value.
   const places = new Map<unknown, { holder: unknown; key: string }>()
   let text: string | undefined
   try {
@@ -28,16 +27,14 @@ export function encodePayload(type: string, payload: unknown): string {
     if (thrown instanceof EventRefusedError) throw thrown
     throw notJson(type, explain(thrown), thrown)
   }
-  if (text === undefined) throw notJson(type, 'it is undefined; use null for an empty one')
+  if (text === undefined) throw notJson(type, 'it is undefined; use null for an empty payload')
   if (hasUnstorableEscape(text)) {
-    throw notJson(type, 'a string in it holds U+0000 or a lone surrogate, which Postgres refuses')
+    throw notJson(
+      type,
+      'a string in it contains U+0000 or a lone surrogate, which Postgres refuses',
+    )
   }
   return text
-}
-
-/** Postgres text holds neither U+0000 nor lone surrogates. */
-export function isStorable(text: string): boolean {
-  return !text.includes('\u0000') && text.isWellFormed()
 }
 
 function lossOf(value: unknown, holder: unknown, key: string): string | undefined {
@@ -49,7 +46,7 @@ function lossOf(value: unknown, holder: unknown, key: string): string | undefine
     case 'symbol':
       return 'a symbol'
     case 'number':
-      return Number.isFinite(value) ? undefined : `${value}, which JSON has no word for`
+      return Number.isFinite(value) ? undefined : `${value}, which JSON cannot represent`
     case 'undefined':
       return Array.isArray(holder) ? 'undefined inside an array; use null' : undefined
     case 'object':
@@ -59,7 +56,7 @@ function lossOf(value: unknown, holder: unknown, key: string): string | undefine
   }
 }
 
-/** `original` is the value before its toJSON(), which a replacer does not get to see. */
+/** `original` is the value before its toJSON(), which a replacer does not receive. */
 function lossOfObject(value: object | null, original: unknown): string | undefined {
   if (value === null) return original instanceof Date ? 'an invalid date' : undefined
   if (ArrayBuffer.isView(original) || original instanceof ArrayBuffer) {
@@ -70,7 +67,7 @@ function lossOfObject(value: object | null, original: unknown): string | undefin
   const prototype: unknown = Object.getPrototypeOf(value)
   const isPlain = prototype === Object.prototype || prototype === null || Array.isArray(value)
   if (isPlain || Object.keys(value).length > 0) return undefined
-  return `${value.constructor.name}, of which JSON would keep nothing`
+  return `an instance of ${value.constructor.name}, of which JSON would keep nothing`
 }
 
 function placeOf(
@@ -88,10 +85,10 @@ function placeOf(
 function explain(thrown: unknown): string {
   if (thrown instanceof RangeError) return 'it is nested too deeply'
   const isCycle = thrown instanceof TypeError && /circular|cyclic/i.test(thrown.message)
-  return isCycle ? 'it holds a cycle' : 'its toJSON() failed'
+  return isCycle ? 'it contains a cycle' : 'its toJSON() failed'
 }
 
-// JSON.stringify() writes U+0000 and lone surrogates as escapes, and nothing else of that range.
+// JSON.stringify() writes U+0000 and lone surrogates as escapes, and no other character in these ranges.
 function hasUnstorableEscape(json: string): boolean {
   return json.includes('\\u') && /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/.test(json)
 }

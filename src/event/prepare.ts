@@ -1,76 +1,22 @@
-// The vocabulary: what a user emits, what is saved, what a publisher gets.
-// prepareEvent() is the gate. What passes it can be stored and sent as it is; what does not is
-// refused inside the transaction, so nothing is half saved.
-import { show } from './duration.ts'
-import { EventRefusedError } from './errors.ts'
+// The checks behind emit(). An event that passes can be stored and sent as it is. Any other is refused inside the
+// transaction, so nothing is half saved.
+import { suggest } from '../checks/checks.ts'
+import { show } from '../checks/duration.ts'
+import { isStorable } from '../checks/storable.ts'
+import { EventRefusedError } from '../errors.ts'
 import { newEventId } from './event-id.ts'
-import { encodePayload, isStorable } from './payload.ts'
-import { requireRoute, topicByRule, type TopicRule } from './topics.ts'
-import { suggest } from './validate.ts'
+import type { NewEvent, PreparedEvent } from './event.ts'
+import { laneOf, type OrderScopes } from './lane.ts'
+import { encodePayload } from './payload.ts'
+import { topicByRule, type TopicRule, unroutedError } from './topic.ts'
 
-/** Numbers have to be whole and exact; they are written as text. */
-export type AggregateId = string | number | bigint
-
-/** What an event may say besides what happened to what. */
-export interface EventDetails {
-  /** Where it goes. @default what its declaration or the option `topic` says, else the aggregate type */
-  topic?: string
-  /** Ties the events of one request together; travels as the header `correlation-id`. */
-  correlationId?: string
-  /** W3C trace context; travels as the header `traceparent`. */
-  traceparent?: string
-  /** Further headers, text only. */
-  headers?: Readonly<Record<string, string>>
-  /** When it happened, if not now. @default the database's clock at the moment of saving */
-  occurredAt?: Date
-  /** How often a failing event is tried. @default its declaration, `maxAttemptsByType`, `maxAttempts` */
-  maxAttempts?: number
-}
-
-/** A domain event as the application emits it, without a catalog. */
-export interface NewEvent extends EventDetails {
-  /** What happened, in the past tense: `OrderCompleted`. At most 255 bytes. */
-  type: string
-  /** The kind of thing it happened to: `order`. At most 255 bytes. */
-  aggregateType: string
-  /** Which one. It becomes the message key: one aggregate, one partition, in order. At most 512 bytes. */
-  aggregateId: AggregateId
-  /** Anything JSON can say exactly; see docs/guides/payloads.md for what is refused. */
-  payload: unknown
-}
-
-/** What identifies an event in logs and lifecycle events. Never holds the payload. */
-export interface EventRef {
-  readonly id: string
-  readonly type: string
-  readonly aggregateType: string
-  readonly aggregateId: string
-  readonly topic: string
-}
-
-/** An event that passed the gate and waits for the end of its unit of work. */
-export interface PreparedEvent extends EventRef {
-  /** JSON text, exactly as it will be stored and sent. */
-  readonly payload: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly occurredAt: Date | null
-  readonly maxAttempts: number
-}
-
-/** A saved event as a publisher gets it, from either path. */
-export interface OutboxEvent extends PreparedEvent {
-  /** The order of saving; events of one aggregate leave in this order. */
-  readonly seq: number
-  readonly occurredAt: Date
-  /** Failed attempts so far. */
-  readonly attempts: number
-}
-
-/** What prepareEvent() needs to know of the options. */
+/** The options that prepareEvent() needs. */
 export interface EventRules {
   readonly topic: TopicRule
-  /** The topics that have a publisher; null if all have. */
+  /** The topics that have a publisher; null if every topic has one. */
   readonly routedTopics: ReadonlySet<string> | null
+  /** null if order is given up. */
+  readonly orderScopes: OrderScopes | null
   readonly maxPayloadBytes: number
   readonly maxAttempts: number
   readonly maxAttemptsByType: Readonly<Record<string, number>>
@@ -89,11 +35,12 @@ const FIELDS = new Set([
   'maxAttempts',
 ])
 
-/** Set by publishers from the event itself, so a free header may not carry these names. */
+/** The outbox sets these from the event itself, so the application cannot use these names for its own headers. */
 const RESERVED_HEADERS = new Set([
   'event-id',
   'event-type',
   'event-seq',
+  'event-lane',
   'event-version',
   'aggregate-type',
   'aggregate-id',
@@ -102,7 +49,7 @@ const RESERVED_HEADERS = new Set([
   'traceparent',
 ])
 
-/** `version` is the one that a catalog declares for the type. */
+/** `version` is the version that a catalog declares for the type. */
 export function prepareEvent(event: NewEvent, rules: EventRules, version?: string): PreparedEvent {
   requireObject(event)
   const type = requireText('type', event.type, 255)
@@ -112,7 +59,8 @@ export function prepareEvent(event: NewEvent, rules: EventRules, version?: strin
   }
   const aggregateType = requireText(`${type}: aggregateType`, event.aggregateType, 255)
   const topic = requireText(`${type}: topic`, event.topic ?? topicByRule(event, rules.topic), 255)
-  requireRoute(event, topic, rules.routedTopics)
+  const { routedTopics } = rules
+  if (routedTopics && !routedTopics.has(topic)) throw unroutedError(event, topic, routedTopics)
   const payload = encodePayload(type, event.payload)
   const headers = collectHeaders(type, event, version)
   const bytes = Buffer.byteLength(payload) + Buffer.byteLength(JSON.stringify(headers))
@@ -123,31 +71,20 @@ export function prepareEvent(event: NewEvent, rules: EventRules, version?: strin
         'store the bulk elsewhere and emit a reference, or raise maxPayloadBytes together with the limit of the broker',
     )
   }
+  const aggregateId = requireText(`${type}: aggregateId`, keyText(type, event.aggregateId), 512)
+  const id = newEventId()
   return {
-    id: newEventId(),
+    id,
     type,
     aggregateType,
-    aggregateId: requireText(`${type}: aggregateId`, keyText(type, event.aggregateId), 512),
+    aggregateId,
     topic,
+    lane: laneOf({ id, topic, aggregateType, aggregateId }, rules.orderScopes),
     payload,
     headers,
     occurredAt: optionalDate(event.occurredAt),
     maxAttempts: attemptsFor(type, event, rules),
   }
-}
-
-/** The key that order is kept for. U+0000, which neither can hold, keeps ('a', 'b:c') and ('a:b', 'c') apart. */
-export function orderingKey({ aggregateType, aggregateId }: EventRef): string {
-  return `${aggregateType}\u0000${aggregateId}`
-}
-
-/** What has to leave one after another: an aggregate, or with order given up each event for itself. */
-export function laneKey(event: EventRef, inOrder: boolean): string {
-  return inOrder ? orderingKey(event) : event.id
-}
-
-export function refOf({ id, type, aggregateType, aggregateId, topic }: EventRef): EventRef {
-  return { id, type, aggregateType, aggregateId, topic }
 }
 
 function attemptsFor(type: string, event: NewEvent, rules: EventRules): number {
@@ -162,7 +99,7 @@ function keyText(type: string, id: unknown): unknown {
   if (typeof id === 'bigint') return String(id)
   if (typeof id !== 'number') return id
   if (Number.isSafeInteger(id)) return String(id)
-  throw refuse(`${type}: aggregateId must be a string or a whole number that is exact, got ${id}`)
+  throw refuse(`${type}: aggregateId must be a string, a BigInt or a safe integer, got ${id}`)
 }
 
 export function requireText(field: string, value: unknown, maxBytes: number): string {
@@ -172,7 +109,7 @@ export function requireText(field: string, value: unknown, maxBytes: number): st
   }
   if (!isStorable(value)) {
     throw refuse(
-      `${field} holds U+0000 or a lone surrogate, which Postgres cannot store; remove it`,
+      `${field} contains U+0000 or a lone surrogate, which Postgres cannot store; remove it`,
     )
   }
   const bytes = Buffer.byteLength(value)
@@ -200,7 +137,7 @@ function collectHeaders(
           ' (correlationId and traceparent are fields of the event)',
       )
     }
-    // kafkajs, as a consumer, takes a name that every object has for a header that came twice.
+    // A kafkajs consumer mistakes a name that every object inherits for a header that arrived twice.
     if (name in Object.prototype) {
       throw refuse(`${type}: consumers cannot read a header called '${name}'; use another name`)
     }
@@ -219,12 +156,12 @@ function collectHeaders(
   return Object.fromEntries(headers) as Record<string, string>
 }
 
-/** A text or a list would be taken for headers called 0, 1, 2. */
+/** Returns the headers if they are an object. A string or a list would become headers called 0, 1, 2. */
 export function requireHeaders(type: string, headers: unknown = {}): Record<string, unknown> {
   if (typeof headers === 'object' && headers !== null && !Array.isArray(headers)) {
     return headers as Record<string, unknown>
   }
-  throw refuse(`${type}: headers must be an object of texts by name, got ${show(headers)}`)
+  throw refuse(`${type}: headers must be an object of strings by name, got ${show(headers)}`)
 }
 
 function requireHeaderValue(name: string, value: unknown): string {
@@ -236,7 +173,7 @@ export function requireObject(event: unknown): object {
   if (typeof event === 'object' && event !== null) return event
   const remedy =
     typeof event === 'string'
-      ? '; a name goes alone, as emit(name, payload), and needs the option events'
+      ? '; to emit by name, set the option events and call emit(name, payload)'
       : ''
   throw refuse(`emit() takes an event object or an array of them, got ${typeof event}${remedy}`)
 }

@@ -1,7 +1,7 @@
-// Standard Schema, version 1 (standardschema.dev): the one shape that zod, valibot, arktype and others give
-// their validators. It is a few lines, so nothing has to be installed for it. What a validator says of a
-// payload may quote it, so an error names the places and keeps the texts to itself.
-import { EventRefusedError, withoutText } from './errors.ts'
+// Standard Schema, version 1 (standardschema.dev): the interface that zod, valibot, arktype and other validators share.
+// It is a few lines, so there is nothing to install for it. A validator's messages may quote the payload, so our errors
+// name the places and leave the messages out.
+import { EventRefusedError, withoutText } from '../errors.ts'
 
 /** Any validator that follows Standard Schema. */
 export interface StandardSchema<Input = unknown, Output = Input> {
@@ -24,14 +24,14 @@ export interface StandardIssue {
 
 /** What a validator takes. */
 export type InputOf<S extends StandardSchema> = TypesOf<S>['input']
-/** What it makes of that: the same, or with defaults filled in, coerced, transformed. */
+/** What a validator returns: the same value, or one with defaults, coercions or transforms applied. */
 export type OutputOf<S extends StandardSchema> = TypesOf<S>['output']
 type TypesOf<S extends StandardSchema> = NonNullable<S['~standard']['types']>
 
 const MOST_PLACES = 5
 const LONGEST_PLACE = 200
 
-/** Answers what the validator makes of the payload, which is what is saved. */
+/** Returns what the validator makes of the payload. The outbox saves that value. */
 export function validatePayload(type: string, schema: StandardSchema, payload: unknown): unknown {
   const result = ask(type, schema, payload)
   if (result.issues === undefined) return result.value
@@ -41,7 +41,7 @@ export function validatePayload(type: string, schema: StandardSchema, payload: u
   const more = places.length > MOST_PLACES ? ` and ${places.length - MOST_PLACES} more` : ''
   throw new EventRefusedError(
     'PAYLOAD_INVALID',
-    `${type}: the payload does not fit its schema at ${named}${more}; correct what is emitted, or the schema`,
+    `${type}: the payload does not match its schema at ${named}${more}; correct the payload or the schema`,
   )
 }
 
@@ -58,20 +58,20 @@ function ask(type: string, schema: StandardSchema, payload: unknown): StandardRe
     result = schema['~standard'].validate(payload)
   } catch (thrown) {
     const cause = withoutText(thrown)
-    throw failed(`${type}: its schema threw ${cause.name}; mend the schema`, { cause })
+    throw failed(`${type}: its schema threw ${cause.name}; fix the schema`, { cause })
   }
   if (typeof (result as Partial<Promise<unknown>> | undefined)?.then === 'function') {
-    // Nobody waits for its answer, and a rejection that nobody hears would end the process.
+    // The result is never awaited, and an unhandled rejection would end the process.
     void Promise.resolve(result).catch(() => {})
     throw failed(
-      `${type}: its schema answered with a promise, and emit() cannot wait; keep async checks and transforms ` +
-        'out of it, and look for one that throws, to which zod answers in this way too',
+      `${type}: its schema returned a promise, which emit() cannot await; remove async checks and transforms ` +
+        'from it, and look for one that throws, because zod then returns a promise too',
     )
   }
   const { issues } = (result ?? {}) as { issues?: unknown }
   const isAnswer = Array.isArray(issues) || (issues === undefined && Object(result) === result)
   if (isAnswer) return result as StandardResult<unknown>
-  throw failed(`${type}: its schema did not answer as Standard Schema says; mend the schema`)
+  throw failed(`${type}: its schema did not return a Standard Schema result; fix the schema`)
 }
 
 function placeOf(path: StandardIssue['path']): string {
@@ -81,7 +81,7 @@ function placeOf(path: StandardIssue['path']): string {
   return `'${place.length > LONGEST_PLACE ? `${place.slice(0, LONGEST_PLACE)}...` : place}'`
 }
 
-/** Validators also put keys of a Map here, which may be anything. */
+/** The segment of a path as text. Validators also put keys of a Map here, which may be anything. */
 function step(segment: unknown): string {
   const isHolder = typeof segment === 'object' && segment !== null
   const key = isHolder ? (segment as { key?: unknown }).key : segment

@@ -1,25 +1,25 @@
-// From event to topic: what the option `topic` says. A table is checked and copied once; what it does not name is
-// refused at emit, and with a catalog, whose events are known, already by createOutbox().
+// From event to topic, by the option `topic`. A table is checked and copied once. emit() refuses an event that the
+// table does not list; with a catalog, whose events are known, createOutbox() already does.
 import type { EventCatalog } from './catalog.ts'
-import { show } from './duration.ts'
-import { EventRefusedError, OutboxOptionsError } from './errors.ts'
-import type { NewEvent } from './events.ts'
-import { rejectUnknown, requireName, suggest } from './validate.ts'
+import { show } from '../checks/duration.ts'
+import { EventRefusedError, OutboxOptionsError } from '../errors.ts'
+import type { NewEvent } from './event.ts'
+import { rejectUnknown, requireName, suggest } from '../checks/checks.ts'
 
-/** Topics by what happened, or by what it happened to; the first comes before the second. */
+/** Topics by event type or by aggregate type. The event type takes precedence. */
 export interface TopicTable {
   readonly byType?: Readonly<Record<string, string>>
   readonly byAggregate?: Readonly<Record<string, string>>
 }
 
-/** One name for all, a table, or a function, which answers undefined for what has no topic. */
+/** One name for all events, a table, or a function that returns undefined for an event without a topic. */
 export type TopicRule =
   | string
   | TopicTable
   | ((event: NewEvent) => string | null | undefined)
   | undefined
 
-/** What an event looks like to a table. */
+/** The fields of an event that a table looks at. */
 type Named = Pick<NewEvent, 'type' | 'aggregateType'>
 
 export function resolveTopicRule(topic: TopicRule): TopicRule {
@@ -29,7 +29,7 @@ export function resolveTopicRule(topic: TopicRule): TopicRule {
   const { byType, byAggregate } = topic
   if (byType === undefined && byAggregate === undefined) {
     throw new OutboxOptionsError(
-      "topic is a table that names nothing; give it byType or byAggregate, such as { byAggregate: { order: 'orders' } }",
+      "topic is an empty table; give it byType or byAggregate, such as { byAggregate: { order: 'orders' } }",
     )
   }
   return Object.freeze({
@@ -38,31 +38,26 @@ export function resolveTopicRule(topic: TopicRule): TopicRule {
   })
 }
 
-/** The topic by the rule alone. */
+/** The topic that the rule alone determines. Refuses the event if there is none. */
 export function topicByRule(event: NewEvent, rule: TopicRule): string {
   const topic = typeof rule === 'function' ? rule(event) : topicByName(event, rule)
   if (topic !== null && topic !== undefined) return topic
   const remedy =
     typeof rule === 'function'
-      ? 'the function given as topic answers none for it; let it answer one'
-      : 'the table topic names neither; add one of them to it'
-  throw noRoute(event, `has no topic: ${remedy}, or give the event a topic of its own`)
+      ? 'the function given as topic returned none for it; return one'
+      : 'the table given as topic lists neither name; add one of them'
+  throw noRoute(event, `has no topic: ${remedy}, or set a topic on the event`)
 }
 
-/** That no publisher takes its topic is known before it is saved, so it is refused rather than stored for nobody. */
-export function requireRoute(
-  event: Named,
-  topic: string,
-  routed: ReadonlySet<string> | null,
-): void {
-  if (routed === null || routed.has(topic)) return
-  throw noRoute(
+/** For an event whose topic has no publisher: it would be saved and never sent. */
+export function unroutedError(event: Named, topic: string, routed: ReadonlySet<string>) {
+  return noRoute(
     event,
-    `goes to the topic '${topic}', for which no publisher is named: ${missingRoute(topic, routed)}`,
+    `goes to the topic '${topic}', which has no publisher; ${missingRoute(topic, routed)}`,
   )
 }
 
-/** Whatever can be known without an event. */
+/** Checks everything that is known without an event. */
 export function checkRoutes(rules: {
   readonly topic: TopicRule
   readonly catalog: EventCatalog | null
@@ -73,7 +68,7 @@ export function checkRoutes(rules: {
   const requireRouted = (what: string, topic: string) => {
     if (routed === null || routed.has(topic)) return
     throw new OutboxOptionsError(
-      `${what} is '${topic}', for which no publisher is named: ${missingRoute(topic, routed)}`,
+      `${what} is '${topic}', which has no publisher; ${missingRoute(topic, routed)}`,
     )
   }
   if (deadLetterTopic !== null) requireRouted('deadLetterTopic', deadLetterTopic)
@@ -92,7 +87,7 @@ export function checkRoutes(rules: {
     if (topic !== undefined) requireRouted(`the topic of the event '${type}'`, topic)
     else if (typeof rule !== 'function') {
       throw new OutboxOptionsError(
-        `the event '${type}' of the aggregate '${aggregateType}' has no topic: the table topic names neither; add one of them to it, or declare a topic`,
+        `the event '${type}' of the aggregate '${aggregateType}' has no topic: the table given as topic lists neither name; add one of them, or declare a topic`,
       )
     }
   }
@@ -114,7 +109,7 @@ function checkTable({ byType = {}, byAggregate = {} }: TopicTable, catalog: Even
     const unknown = names.find((name) => !known.includes(name))
     if (unknown === undefined) continue
     throw new OutboxOptionsError(
-      `topic.${by} names '${unknown}', which the catalog does not have; ${suggest(unknown, known)}`,
+      `topic.${by} names '${unknown}', which is not in the catalog; ${suggest(unknown, known)}`,
     )
   }
 }
@@ -126,12 +121,12 @@ function copyNames(option: string, given: unknown): Readonly<Record<string, stri
   const entries = Object.entries(given ?? {}).map(
     ([name, topic]) => [name, requireName(`${option}.${name}`, topic)] as const,
   )
-  // No prototype: an event type called 'constructor' must not find anything here.
+  // No prototype: an event type called 'constructor' must not match an inherited property.
   return Object.freeze(Object.assign(Object.create(null), Object.fromEntries(entries)))
 }
 
 function missingRoute(topic: string, routed: ReadonlySet<string>): string {
-  return `add it to the routes of routerPublisher(), or set otherwise; ${suggest(topic, [...routed])}`
+  return `add it to the routes of routerPublisher(), or set its option 'otherwise'; ${suggest(topic, [...routed])}`
 }
 
 function noRoute({ type, aggregateType }: Named, why: string): EventRefusedError {

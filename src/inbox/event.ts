@@ -1,7 +1,8 @@
-// Which event a message is, in whatever form it travels: metadata in headers, a JSON envelope, CloudEvents in headers
-// or as the body. What identifies the event is read at once, and refused if it is not certain; all else when asked for.
+// Identifies the event in a message, in every format: metadata in headers, a JSON envelope, or CloudEvents in headers
+// or as the body. The metadata is read at once, and a message without an unambiguous id is refused. The payload is read
+// on first access.
 import { UnreadableMessageError } from '../errors.ts'
-import { isStorable } from '../payload.ts'
+import { isStorable } from '../checks/storable.ts'
 import {
   type InboxMessage,
   isObject,
@@ -11,33 +12,36 @@ import {
   textOf,
 } from './message.ts'
 
-/** An event as the inbox read it from a message. What the message does not say is null. */
+/** An event as the inbox reads it from a message. Fields that the message does not have are null. */
 export interface InboxEvent<Type = string | null, Payload = unknown> {
   readonly id: string
   readonly type: Type
   readonly aggregateType: string | null
   readonly aggregateId: string | null
-  /** The order of saving, ascending within an aggregate. */
+  /** Its place in the order of saving. Ascends within an aggregate. */
   readonly seq: number | null
+  /** Events of an aggregate are in order within the same lane. */
+  readonly lane: number | null
   readonly occurredAt: Date | null
   readonly version: string | null
   readonly correlationId: string | null
   readonly traceparent: string | null
   /** All headers of the message that are text. */
   readonly headers: Readonly<Record<string, string>>
-  /** Parsed when it is asked for; throws MESSAGE_UNREADABLE if it is not JSON. */
+  /** Parsed on first access. Throws MESSAGE_UNREADABLE if it is not JSON. */
   readonly payload: Payload
 }
 
 type Field = Exclude<keyof InboxEvent, 'headers' | 'payload'>
 
-/** Where each field stands: header, CloudEvents attribute; in an envelope it has its own name. */
+/** The name of each field as a header and as a CloudEvents attribute. In a JSON envelope, fields keep their names. */
 const HEADERS: Readonly<Record<Field, string>> = {
   id: 'event-id',
   type: 'event-type',
   aggregateType: 'aggregate-type',
   aggregateId: 'aggregate-id',
   seq: 'event-seq',
+  lane: 'event-lane',
   occurredAt: 'occurred-at',
   version: 'event-version',
   correlationId: 'correlation-id',
@@ -49,21 +53,25 @@ const ATTRIBUTES: Readonly<Record<Field, string>> = {
   aggregateType: 'aggregatetype',
   aggregateId: 'subject',
   seq: 'sequence',
+  lane: 'lane',
   occurredAt: 'time',
   version: 'dataversion',
   correlationId: 'correlationid',
   traceparent: 'traceparent',
 }
 
-/** CloudEvents on Kafka, and both spellings on AMQP. */
+/** The prefixes of CloudEvents headers: one on Kafka, and two spellings on AMQP. */
 const PREFIXES = ['ce_', 'cloudevents:', 'cloudevents_']
 
-/** An object without all of these is no envelope: the `id` of some other body would name a thing, not an event. */
+/**
+ * An object without all of these is not an envelope: its `id` may identify something other than an event. The lane is
+ * optional.
+ */
 const ENVELOPE_KEYS = ['id', 'type', 'seq', 'aggregateType', 'aggregateId', 'occurredAt', 'payload']
 
 const MAX_ID_BYTES = 255
 const NO_ID =
-  'the message has no event id: no header event-id, ce_id or cloudEvents:id, no JSON envelope or CloudEvent as its body, no messageId; name it yourself: once({ id }, ...)'
+  'the message has no event id: there is no header event-id, ce_id or cloudEvents:id, the body is neither a JSON envelope nor a CloudEvent, and there is no messageId; pass an id yourself: once({ id }, ...)'
 
 interface Source {
   readonly field: (field: Field) => unknown
@@ -76,13 +84,14 @@ export function readEvent(message: InboxMessage): InboxEvent {
   return new ReadEvent(source)
 }
 
-/** A class, so that whoever logs an event does not log its payload: only fields of the object itself are printed. */
+/** A class, so that logging an event does not print its payload: loggers print only an object's own fields. */
 class ReadEvent implements InboxEvent {
   readonly id: string
   readonly type: string | null
   readonly aggregateType: string | null
   readonly aggregateId: string | null
   readonly seq: number | null
+  readonly lane: number | null
   readonly occurredAt: Date | null
   readonly version: string | null
   readonly correlationId: string | null
@@ -97,7 +106,8 @@ class ReadEvent implements InboxEvent {
     this.type = text('type')
     this.aggregateType = text('aggregateType')
     this.aggregateId = text('aggregateId')
-    this.seq = toSeq(text('seq'))
+    this.seq = toWhole(text('seq'))
+    this.lane = toWhole(text('lane'))
     this.occurredAt = toDate(field('occurredAt'))
     this.version = text('version')
     this.correlationId = text('correlationId')
@@ -116,7 +126,7 @@ function plainSource(message: InboxMessage): Source {
   const fields = message as unknown as Record<string, unknown>
   const given = isObject(fields['headers']) ? Object.entries(fields['headers']) : []
   const headers = toHeaders(given.map(([name, value]) => [name, [value]]))
-  // An event that a handler got has these among its headers.
+  // In an event that a handler received, these are headers.
   const beside = (name: Field) => (BESIDE.has(name) ? headers[HEADERS[name]] : undefined)
   return {
     headers,
@@ -127,7 +137,7 @@ function plainSource(message: InboxMessage): Source {
 
 const BESIDE = new Set<Field>(['version', 'correlationId', 'traceparent'])
 
-// The first that has an id decides about all fields: nothing is put together from two sources.
+// All metadata comes from one source, the first of these that applies. Fields of two sources are never combined.
 function brokerSource(message: OpenedMessage): Source {
   const { headers: all, body, contentType } = message
   const headers = toHeaders(all)
@@ -178,25 +188,25 @@ function requireId(value: unknown): string {
     return id
   }
   throw new UnreadableMessageError(
-    `the event id must be one text of 1 to ${MAX_ID_BYTES} bytes, without U+0000 and in UTF-8, which this message's is not; name it yourself: once({ id }, ...)`,
+    `the event id of the message is invalid: it must be a single UTF-8 string of 1 to ${MAX_ID_BYTES} bytes without U+0000; pass an id yourself: once({ id }, ...)`,
   )
 }
 
-/** Of a header that comes several times, all have to say the same. */
+/** The value of a header. If the header occurs several times, all its values must agree. */
 function only(values: readonly unknown[] | undefined): unknown {
   if (values === undefined) return undefined
   const texts = new Set(values.map(textOf))
   return texts.size === 1 ? ([...texts][0] ?? UNREADABLE) : UNREADABLE
 }
 
-/** What stands there and is no text: other than nothing, so that an id that cannot be read is not looked past. */
+/** A header that is present but has no single text. Not undefined: an unreadable id must not count as missing. */
 const UNREADABLE = Symbol('unreadable')
 
-/** CloudEvents pads sequences with zeros, so that they sort as text. */
-function toSeq(text: string | null): number | null {
+/** In CloudEvents, sequences are padded with zeros, so that they sort as text. */
+function toWhole(text: string | null): number | null {
   if (text === null || !/^\d{1,32}$/.test(text)) return null
-  const seq = Number(text)
-  return Number.isSafeInteger(seq) ? seq : null
+  const number = Number(text)
+  return Number.isSafeInteger(number) ? number : null
 }
 
 function toDate(value: unknown): Date | null {
@@ -209,7 +219,7 @@ function toHeaders(all: Iterable<readonly [string, readonly unknown[]]>): Record
     const text = textOf(values[0])
     return text === undefined ? [] : [[name, text] as const]
   })
-  // No prototype: a header called 'constructor' is found only if it came.
+  // No prototype: a header called 'constructor' must not match an inherited property.
   return Object.freeze(Object.assign(Object.create(null), Object.fromEntries(texts)))
 }
 
@@ -217,7 +227,7 @@ function isEnvelope(body: unknown): body is Record<string, unknown> {
   return isObject(body) && ENVELOPE_KEYS.every((key) => Object.hasOwn(body, key))
 }
 
-/** A large body is not parsed for an envelope that it cannot be. */
+/** Avoids parsing a large body that cannot be an envelope. */
 function looksLikeObject(body: unknown): boolean {
   if (typeof body === 'string') return body.startsWith('{')
   return body instanceof Uint8Array && body[0] === 0x7b
@@ -231,9 +241,9 @@ function parseJson(body: unknown): unknown {
   }
 }
 
-// Without the parser's own error, which quotes the text.
+// Leaves out the parser's error, which quotes the text.
 function requireJson(body: unknown): unknown {
-  // Kafka's mark for a key that was deleted.
+  // A tombstone: Kafka's marker for a deleted key.
   if (body === null) return null
   const parsed = parseJson(body)
   if (parsed !== undefined) return parsed

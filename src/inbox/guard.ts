@@ -1,10 +1,10 @@
-// The transaction as the work sees it: closed when the work has ended. A forgotten statement that slipped in behind
-// the confirmation and failed would turn COMMIT into a rollback that reports success, and the broker would be told
-// that an event was handled whose effects are gone. So it would be if a nested transaction were still running.
+// The transaction as the work sees it. It closes when the work ends. Otherwise a statement that was not awaited could
+// run after the confirmation and fail: COMMIT would then roll back yet report success, and the broker would get an ack
+// for an event whose effects are gone. A nested transaction that is still running could do the same.
 import type { OpenTransaction } from '../drivers/driver.ts'
 import { OutboxError, overError } from '../errors.ts'
-import { Nesting } from '../nesting.ts'
-import { settle } from '../open-unit.ts'
+import { Nesting } from '../unit-of-work/nesting.ts'
+import { awaitAll } from '../unit-of-work/open-unit.ts'
 
 export async function runGuarded<T>(
   open: OpenTransaction<unknown>,
@@ -20,7 +20,7 @@ export async function runGuarded<T>(
   const savepoint = (nested: (tx: unknown) => unknown) =>
     nesting.nest((level) => open.savepoint((inner) => runGuarded(inner, nested, level, use)))
   try {
-    const result = await settle(work(open.guarded({ use, savepoint })))
+    const result = await awaitAll(work(open.guarded({ use, savepoint })))
     nesting.check()
     return result
   } finally {
@@ -28,16 +28,16 @@ export async function runGuarded<T>(
   }
 }
 
-/** Transactions in which an event is being handled, whichever inbox does it. */
+/** Transactions in which any inbox is handling an event. */
 const busy = new WeakSet<object>()
 
-// Savepoints of one transaction are a stack: the one that began first takes those that began later with it when it
-// rolls back, and an event beside it would be called handled that was undone.
+// Savepoints of one transaction are a stack: one that rolls back also undoes those that began after it. An event that
+// was handled beside it would be reported as handled although its effects were undone.
 export async function runAlone<T>(tx: object, run: () => Promise<T>): Promise<T> {
   if (busy.has(tx)) {
     throw new OutboxError(
       'NESTED',
-      'onceIn() was called while another event is being handled in the same transaction; await that one first, or inside its work use the tx that the work is given',
+      'onceIn() was called while another event was being handled in the same transaction; await that call first, or, inside its work, pass the tx that the work receives',
     )
   }
   busy.add(tx)

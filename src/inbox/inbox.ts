@@ -1,8 +1,8 @@
-// createInbox(): each event handled once per consumer. The record that an event was handled and what the handling
-// did are one transaction, so a crash at any point leaves both or nothing, and the next delivery goes by that.
-import { backgroundLoops } from '../background.ts'
-import type { EventCatalog } from '../catalog.ts'
-import { Cleaner } from '../cleaner.ts'
+// createInbox(): each consumer handles each event once. The record of an event and the effects of handling it are one
+// transaction, so a crash at any point leaves both or neither. The next delivery depends only on the record.
+import { backgroundLoops } from '../runtime/background.ts'
+import type { EventCatalog } from '../event/catalog.ts'
+import { Retention } from '../upkeep/retention.ts'
 import { databaseOf } from '../drivers/database-of.ts'
 import type {
   AnyDatabase,
@@ -12,12 +12,13 @@ import type {
   TransactionSettings,
 } from '../drivers/driver.ts'
 import { OutboxOptionsError } from '../errors.ts'
-import type { Loop } from '../loop.ts'
-import { raceTimeout } from '../race-timeout.ts'
-import { openOn, runScoped, secondTransaction } from '../scopes.ts'
-import { StartStop } from '../start-stop.ts'
+import type { Loop } from '../runtime/loop.ts'
+import { raceTimeout } from '../runtime/race-timeout.ts'
+import { openOn, runSurrounded, secondTransaction } from '../unit-of-work/surroundings.ts'
+import { StartStop } from '../runtime/start-stop.ts'
 import { isSerializationFailure } from '../store/database.ts'
-import { type InboxStore, inboxStore, type Place } from '../store/inbox.ts'
+import { type InboxStore, inboxStore } from '../store/inbox/inbox-store.ts'
+import type { Place } from '../store/inbox/record.ts'
 import { type InboxEvent, readEvent } from './event.ts'
 import { runAlone, runGuarded } from './guard.ts'
 import type { InboxMessage } from './message.ts'
@@ -37,19 +38,19 @@ export type {
 export type { InboxOptions } from './options.ts'
 export type { EventOf, InboxOutcome } from './work.ts'
 
-/** A message, read. The place is null where order is not kept. */
+/** A message that was read. The place is null if the inbox does not keep order. */
 type Delivered = { readonly event: InboxEvent; readonly place: Place | null }
 type AnyWork<T> = (tx: never, event: never) => Promise<T> | T
 
-/** For a batch of cleanup under way, when stop() is called. */
+/** How long stop() waits for a batch of the cleanup that is under way. */
 const STOP_TIMEOUT_MS = 2_000
 
-/** Each but the last has met another delivery of the event. */
+/** How many transactions once() tries when each fails because another delivery of the event got in its way. */
 const MAX_TRIES = 5
 
 const READ_COMMITTED: TransactionSettings = { isolationLevel: 'read committed' }
 
-/** Options are checked here: what cannot work throws OutboxOptionsError before anything runs. */
+/** Creates an inbox. Checks the options and throws OutboxOptionsError before anything runs. */
 export function createInbox<
   TDb extends AnyDatabase,
   TEvents extends EventCatalog | undefined = undefined,
@@ -65,9 +66,9 @@ export class Inbox<
   readonly #database: Database<unknown>
   readonly #options: ResolvedInboxOptions
   readonly #store: InboxStore
-  readonly #cleaner: Cleaner
+  readonly #retention: Retention
   readonly #cleanLoop: Loop
-  /** Set when order turns out to need it: saying it costs each transaction a statement. */
+  /** Set only when order turns out to need it, because it costs each transaction a statement. */
   #config: TransactionSettings | undefined
   readonly #life = new StartStop(
     () => this.#start(),
@@ -83,16 +84,16 @@ export class Inbox<
     this.#database = database
     this.#options = options
     this.#store = store
-    this.#cleaner = new Cleaner([(limit, after) => store.purge(limit, after)], options.logger)
+    this.#retention = new Retention([(limit, after) => store.purge(limit, after)], options.logger)
     this.#cleanLoop = newLoop('inbox cleanup', options.cleanup?.pauseMs ?? 0, () => {
-      return this.#cleaner.runOnce()
+      return this.#retention.runOnce()
     })
   }
 
   /**
    * Handles a message unless its event was handled before: runs `work` in a transaction that also records the
-   * event. If `work` throws, all of it rolls back, its error comes out unchanged, and the next delivery handles the
-   * event. A delivery of the same event that is under way elsewhere is waited for.
+   * event. If `work` throws, everything rolls back, once() rethrows the error unchanged, and the next delivery handles
+   * the event. If another delivery of the same event is under way, once() waits for it.
    */
   async once<T>(message: InboxMessage, work: InboxWork<TDb, TEvents, T>): Promise<InboxOutcome<T>> {
     const delivered = this.#read('once', message, work)
@@ -108,8 +109,8 @@ export class Inbox<
         })
       } catch (error) {
         if (begun) throw error
-        // Transactions here begin above read committed, where order cannot be kept, and where a record that had to
-        // wait for another delivery fails; a new transaction sees that one.
+        // This database begins transactions above read committed. There, order cannot be kept, and a record that had
+        // to wait for another delivery fails. A new transaction sees that delivery.
         if (error instanceof OutboxOptionsError && config === undefined) {
           this.#config = READ_COMMITTED
         } else if (!isSerializationFailure(error) || tries >= MAX_TRIES) throw error
@@ -118,9 +119,10 @@ export class Inbox<
   }
 
   /**
-   * The same inside a transaction that is open already, such as that of withOutbox(): what was consumed, changed and
-   * emitted is one. It is a savepoint there: if `work` throws, the record goes with its effects, whatever becomes of
-   * the rest; so await one before the next. With `order: 'aggregate'` the transaction has to be read committed.
+   * Like once(), but inside a transaction that is already open, such as that of withOutbox(): the record, the changes
+   * and the emitted events commit together. It runs in a savepoint: if `work` throws, the record is undone with its
+   * effects, whether or not the rest commits. Await each call before the next. With `order: 'aggregate'`, the
+   * transaction must be read committed.
    */
   async onceIn<T>(
     tx: TransactionOf<TDb>,
@@ -132,7 +134,7 @@ export class Inbox<
     const outcome = await runAlone(tx as object, () => {
       return open.savepoint((inner) => this.#handle(inner, delivered, work))
     })
-    return this.#told(delivered, outcome)
+    return this.#logged(delivered, outcome)
   }
 
   /** Creates or updates the inbox table. Safe to call from many processes at once. */
@@ -140,19 +142,19 @@ export class Inbox<
     return this.#store.migrate()
   }
 
-  /** Makes sure of the table and starts cleaning up. once() does not need it. */
+  /** Checks the table and starts the cleanup. once() also works without it. */
   start(): Promise<void> {
     return this.#life.start()
   }
 
-  /** Ends the cleanup. once() goes on working; nothing else is held open. */
+  /** Stops the cleanup. once() continues to work. */
   stop(): Promise<void> {
     return this.#life.stop()
   }
 
-  /** Deletes what this consumer handled longer ago than its retention, now. Answers how many rows. */
+  /** Deletes this consumer's rows that are past their retention now. Returns how many rows. */
   purge(): Promise<number> {
-    return this.#cleaner.purge()
+    return this.#retention.purge()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -162,7 +164,7 @@ export class Inbox<
   async #start(): Promise<void> {
     const { migrate, cleanup } = this.#options
     if (migrate) await this.#store.migrate()
-    else await this.#store.verify()
+    await this.#store.verify()
     if (cleanup) this.#cleanLoop.start(cleanup)
   }
 
@@ -173,7 +175,7 @@ export class Inbox<
   #read(call: string, message: InboxMessage, work: unknown): Delivered {
     if (typeof work !== 'function') {
       throw new OutboxOptionsError(
-        `${call}() takes a function behind the message: async (tx, event) => { ... }`,
+        `${call}() takes a function after the message: async (tx, event) => { ... }`,
       )
     }
     const event = readEvent(message)
@@ -186,21 +188,21 @@ export class Inbox<
     work: AnyWork<T>,
   ): Promise<InboxOutcome<T>> {
     let thrown: { error: unknown } | null = null
-    const scope = { kind: 'once()', owner: this, client: this.#database.client } as const
+    const about = { kind: 'once()', owner: this, client: this.#database.client } as const
     const transaction = this.#database.begin(async (open) => {
       try {
-        return await runScoped(scope, () => this.#handle(open, delivered, work))
+        return await runSurrounded(about, () => this.#handle(open, delivered, work))
       } catch (error) {
         thrown = { error }
         throw error
       }
     }, config)
-    // Only a confirmed COMMIT gets past this line. If its outcome is unknown the next delivery finds out.
+    // Only a confirmed COMMIT gets past this line. If its outcome is unknown, the next delivery finds out.
     const outcome = await transaction.catch((error) => {
-      // A failing ROLLBACK must not hide what the work itself threw.
+      // A failed ROLLBACK must not hide the error that the work threw.
       throw thrown ? thrown.error : error
     })
-    return this.#told(delivered, outcome)
+    return this.#logged(delivered, outcome)
   }
 
   async #handle<T>(
@@ -215,12 +217,16 @@ export class Inbox<
     return { outcome: 'handled', result }
   }
 
-  #told<T>({ event: { id, type }, place }: Delivered, outcome: InboxOutcome<T>): InboxOutcome<T> {
+  #logged<T>({ event: { id, type }, place }: Delivered, outcome: InboxOutcome<T>): InboxOutcome<T> {
     const { logger, consumer } = this.#options
     const fields = { consumer, event: { id, type, ...place } }
-    if (outcome.outcome === 'duplicate') logger.debug(fields, 'an event was handled before')
+    if (outcome.outcome === 'duplicate')
+      logger.debug(fields, 'skipped an event that was handled before')
     if (outcome.outcome === 'late') {
-      logger.warn(fields, 'an event came after a later one of its aggregate and was not handled')
+      logger.warn(
+        fields,
+        'skipped an event that came after a later event of its aggregate; it was not handled and is lost once the message is acknowledged',
+      )
     }
     return outcome
   }

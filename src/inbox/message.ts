@@ -1,16 +1,16 @@
-// What a consumer is handed, as it comes from its client: a kafkajs message or the payload around it, an amqplib
-// message, or a plain object. Here they become one shape; which event it is, event.ts reads from that.
+// Messages as clients deliver them: a kafkajs message or the payload around it, an amqplib message, or a plain object.
+// They are brought into one shape, from which event.ts identifies the event.
 import { UnreadableMessageError } from '../errors.ts'
 
 type HeaderValue = Uint8Array | string | readonly (Uint8Array | string)[] | undefined
 
-/** A kafkajs message, or one of a client that speaks its language. */
+/** A message of kafkajs, or of a client whose messages have the same shape. */
 export interface KafkaMessageLike {
   readonly value: Uint8Array | string | null
   readonly headers?: Readonly<Record<string, HeaderValue>> | undefined
 }
 
-/** What kafkajs hands to eachMessage. */
+/** What kafkajs passes to eachMessage. */
 export interface KafkaPayloadLike {
   readonly topic: string
   readonly message: KafkaMessageLike
@@ -27,7 +27,7 @@ export interface AmqpMessageLike {
   }
 }
 
-/** Anything that has an id: a webhook, an event that a handler got, a message of another broker. */
+/** Anything that has an id: a webhook, an event that a handler received, a message from another broker. */
 export interface PlainMessage {
   /** At most 255 bytes. */
   readonly id: string
@@ -35,6 +35,8 @@ export interface PlainMessage {
   readonly aggregateType?: string
   readonly aggregateId?: string | number | bigint
   readonly seq?: string | number | bigint
+  /** With `order: 'aggregate'`, events of an aggregate are in order within a lane. @default one lane for all of them */
+  readonly lane?: string | number | bigint
   readonly occurredAt?: Date | string
   readonly headers?: Readonly<Record<string, string>>
   readonly payload?: unknown
@@ -42,9 +44,9 @@ export interface PlainMessage {
 
 export type InboxMessage = KafkaMessageLike | KafkaPayloadLike | AmqpMessageLike | PlainMessage
 
-/** A message of a broker, whichever it was. */
+/** A message of any broker, in one shape. */
 export interface OpenedMessage {
-  /** By name in lower case: brokers and bridges do not agree on case, and a header may come more than once. */
+  /** Values by lower-case name: brokers and bridges differ in case, and a header may occur more than once. */
   readonly headers: ReadonlyMap<string, readonly unknown[]>
   readonly body: unknown
   readonly contentType: unknown
@@ -55,7 +57,7 @@ export interface OpenedMessage {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Neither brokers' messages have an `id`: whoever gives one means it. */
+/** Messages of Kafka and RabbitMQ have no `id`, so an object that has one is a plain message. */
 export function isPlain(message: unknown): message is PlainMessage {
   return isObject(message) && 'id' in message
 }
@@ -69,7 +71,7 @@ export function openMessage(message: unknown): OpenedMessage {
     if (isObject(kafka) && 'value' in kafka) return openKafka(kafka)
   }
   throw new UnreadableMessageError(
-    'once() takes a kafkajs message or the payload of eachMessage, an amqplib message, or an object with an id; this is none of them',
+    'once() takes a kafkajs message or the payload of eachMessage, an amqplib message, or an object with an id, but got none of these',
   )
 }
 
@@ -98,10 +100,10 @@ export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null
 }
 
-// Bytes that are no UTF-8 would come out as replacement characters, and two ids as one: they are no text.
+// Fatal: otherwise invalid bytes would become replacement characters, and two different ids could become the same.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Text, or undefined if it is none. Whole numbers count, as AMQP has them. */
+/** Returns the value as text, or undefined if it is not text. Whole numbers count as text, because AMQP has them. */
 export function textOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value
   if (typeof value === 'bigint' || Number.isSafeInteger(value)) return String(value)

@@ -1,12 +1,12 @@
-// The inbox's options: what a user may set, the defaults, and one resolve step that checks and freezes.
-import { defineEvents, type EventCatalog } from '../catalog.ts'
+// The inbox's options: what a user may set, the defaults, and one resolve step that checks and freezes them.
+import { defineEvents, type EventCatalog } from '../event/catalog.ts'
 import { databaseOf } from '../drivers/database-of.ts'
 import type { AnyDatabase } from '../drivers/driver.ts'
-import type { Duration } from '../duration.ts'
+import type { Duration } from '../checks/duration.ts'
 import { OutboxOptionsError } from '../errors.ts'
-import { type Logger, resolveLogger } from '../logger.ts'
-import { type ResolvedSchedule, requireSchedule, type Schedule } from '../schedule.ts'
-import type { InboxRules } from '../store/inbox.ts'
+import { type Logger, resolveLogger } from '../runtime/logger.ts'
+import { type ResolvedSchedule, requireSchedule, type Schedule } from '../checks/schedule.ts'
+import type { InboxRules } from '../store/inbox/statement.ts'
 import { checkName } from '../store/table-name.ts'
 import {
   rejectUnknown,
@@ -15,46 +15,47 @@ import {
   requireName,
   requireOneOf,
   withoutUndefined,
-} from '../validate.ts'
+} from '../checks/checks.ts'
 
 export interface InboxOptions<
   TDb extends AnyDatabase = AnyDatabase,
   TEvents extends EventCatalog | undefined = undefined,
 > {
-  /** As for the outbox: the one that the effects are written to. The inbox never closes it. */
+  /** The database that the effects are written to, as createOutbox() takes it. The inbox never closes it. */
   db: TDb
   /**
-   * Who handles: each consumer handles each event once. All processes that share the work say the same name, and
-   * whoever has other effects another one. At most 255 bytes.
+   * The name of the consumer. Each consumer handles each event once. Processes that share the work use the same name;
+   * processes with different effects use different names. At most 255 bytes.
    */
   consumer: string
   /**
-   * The catalog of events, from defineEvents(): types `event.payload` by `event.type`. It is for the compiler; a
-   * message of another type is handled all the same. @default payloads are unknown
+   * The event catalog from defineEvents(), which types `event.payload` by `event.type`. Only the compiler uses it:
+   * messages of other types are handled too. @default payloads are `unknown`
    */
   events?: TEvents
   /**
-   * `'aggregate'` handles the events of an aggregate one at a time, and none after a later one of them; it needs
-   * messages that say their aggregate and sequence. @default 'none'
+   * `'aggregate'` handles the events of an aggregate one at a time, and never one after a later one. This holds as far
+   * as the outbox keeps their order: per Kafka topic, or across all topics of any other publisher. Each message must
+   * have its aggregate and sequence. @default 'none'
    */
   order?: 'none' | 'aggregate'
   /**
-   * For how long an event is remembered. What is delivered again later than that is handled again.
+   * How long the inbox remembers an event. An event that is delivered again after that is handled again.
    * @default '7d'
    */
   retention?: Duration
   /**
-   * When old rows are deleted, between start() and stop(): at an interval, or by a cron expression such as
-   * `'0 3 * * *'`; false leaves it to another process, or to inbox.purge(). @default '1h'
+   * When old rows are deleted, between start() and stop(): an interval, or a cron expression such as `'0 3 * * *'`.
+   * With false, another process or inbox.purge() has to delete them. @default '1h'
    */
   cleanup?: Schedule | false
   /** The schema of the inbox table. @default 'public' */
   schema?: string
   /** The name of the inbox table. @default 'inbox' */
   table?: string
-  /** Whether start() brings the table up to date. @default false */
+  /** Whether start() creates or updates the table. @default false */
   migrate?: boolean
-  /** A pino-shaped logger. @default silent */
+  /** A logger with the methods of pino. @default silent */
   logger?: Logger
 }
 

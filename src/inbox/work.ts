@@ -1,24 +1,24 @@
-// What is handed to once(), and what it answers.
-import type { EventCatalog, EventName, ReceivedPayload } from '../catalog.ts'
+// What once() takes and what it returns.
+import type { EventCatalog, EventName, ReceivedPayload } from '../event/catalog.ts'
 import type { AnyDatabase, TransactionOf } from '../drivers/driver.ts'
 import type { InboxEvent } from './event.ts'
 
-/** What became of a message. Only `handled` has called the work. */
+/** What became of a message. The inbox called the work only if the outcome is `handled`. */
 export type InboxOutcome<T> =
   | { readonly outcome: 'handled'; readonly result: T }
-  /** It was handled before. */
+  /** The event was handled before. */
   | { readonly outcome: 'duplicate' }
-  /** With `order: 'aggregate'`: a later event of its aggregate was handled before it. Nothing is recorded. */
+  /** With `order: 'aggregate'`: a later event of its aggregate and lane was handled before it. Nothing is recorded. */
   | { readonly outcome: 'late' }
 
-/** An event as the work gets it: with a catalog, its type tells its payload. */
+/** An event as the work receives it. With a catalog, its type determines the type of its payload. */
 export type EventOf<TEvents extends EventCatalog | undefined> = [TEvents] extends [EventCatalog]
   ? {
       [Name in EventName<TEvents>]: InboxEvent<Name, ReceivedPayload<TEvents, Name>>
     }[EventName<TEvents>]
   : InboxEvent
 
-/** What is to happen once: in `tx`, all of it. */
+/** The work to do once. All its effects must go through `tx`. */
 export type InboxWork<TDb extends AnyDatabase, TEvents extends EventCatalog | undefined, T> = (
   tx: TransactionOf<TDb>,
   event: EventOf<TEvents>,

@@ -1,26 +1,27 @@
-// The options: what a user may set, the defaults, and one resolve step that checks and freezes.
-// Everything behind it works on ResolvedOptions, where durations are milliseconds and nothing is missing.
-// Longer than other files: each option is explained here, and nowhere else in the code.
+// The options: what a user may set, the defaults, and one resolve step that checks and freezes them.
+// All other files work on ResolvedOptions, where durations are milliseconds and nothing is missing.
+// Longer than other files, because each option is explained here and nowhere else in the code.
 import { hostname } from 'node:os'
-import { defineEvents, type EventCatalog } from './catalog.ts'
-import { databaseOf } from './drivers/database-of.ts'
-import type { AnyDatabase } from './drivers/driver.ts'
-import { type Duration, formatDuration, show } from './duration.ts'
-import type { EmitRules } from './emit.ts'
-import { OutboxOptionsError } from './errors.ts'
-import { type Logger, resolveLogger } from './logger.ts'
-import type { Publisher } from './publishers/publisher.ts'
+import { defineEvents, type EventCatalog } from '../event/catalog.ts'
+import { databaseOf } from '../drivers/database-of.ts'
+import type { AnyDatabase } from '../drivers/driver.ts'
+import { type Duration, formatDuration, show } from '../checks/duration.ts'
+import type { EmitRules } from '../event/emit.ts'
+import { OutboxOptionsError } from '../errors.ts'
+import { type Logger, resolveLogger } from '../runtime/logger.ts'
+import type { Publisher } from '../publishers/publisher.ts'
 import {
   EVERY_TOPIC,
   isRouter,
+  orderScopes,
   type RoutedPublisher,
   type RouterPublisher,
   routedTopics,
-} from './publishers/router.ts'
-import { type ResolvedSchedule, requireSchedule, type Schedule } from './schedule.ts'
-import type { StoreRules } from './store/store.ts'
-import { checkName } from './store/table-name.ts'
-import { checkRoutes, resolveTopicRule, type TopicRule } from './topics.ts'
+} from '../publishers/router.ts'
+import { type ResolvedSchedule, requireSchedule, type Schedule } from '../checks/schedule.ts'
+import type { StoreRules } from '../store/outbox/outbox-store.ts'
+import { checkName } from '../store/table-name.ts'
+import { checkRoutes, resolveTopicRule, type TopicRule } from '../event/topic.ts'
 import {
   MAX_TIMER_MS,
   rejectUnknown,
@@ -32,121 +33,125 @@ import {
   requireName,
   requireOneOf,
   withoutUndefined,
-} from './validate.ts'
+} from '../checks/checks.ts'
 
 export interface OutboxOptions<
   TDb extends AnyDatabase = AnyDatabase,
   TEvents extends EventCatalog | undefined = undefined,
 > {
-  /** Any Drizzle Postgres database, `postgresJs(sql)` or `nodePostgres(pool)`. The outbox never closes it. */
+  /** A Drizzle Postgres database, `postgresJs(sql)` or `nodePostgres(pool)`. The outbox never closes it. */
   db: TDb
-  /** Where events go: `kafkaPublisher()`, `handlersPublisher()`, your own, or several: `routerPublisher()`. */
+  /** Where events go: `kafkaPublisher()`, `handlersPublisher()`, your own, or several through `routerPublisher()`. */
   publisher: Publisher | RouterPublisher
   /**
-   * The catalog of events, from defineEvents(): emit() takes these and no others, each with its own type of
-   * payload. @default emit() takes events of any name
+   * The event catalog from defineEvents(). emit() then accepts only these events, each with its own payload type.
+   * @default emit() takes events of any name
    */
   events?: TEvents
   /**
-   * How long the immediate path owns a new event before the fallback may take it, and how soon the
-   * events of a dead process come back. Shorter rescues sooner; too short and a stalled event loop
-   * loses its leases, and with them the promise that nothing is sent twice. @default '7s'
+   * How long the immediate path owns a new event before the fallback may take it. Also how soon the fallback takes
+   * over the events of a dead process. A shorter threshold rescues events sooner. With one that is too short, a
+   * stalled event loop loses its leases, and events may be sent twice. @default '7s'
    */
   threshold?: Duration
-  /** How often the fallback looks for events that were left behind. @default '7s' */
+  /** How often the fallback looks for events that the immediate path left behind. @default '7s' */
   pollInterval?: Duration
   /**
-   * How many events one claim takes; fewer if they are large. While claims come back full there is no pause, and two
-   * are on their way. @default what the publisher likes: 250, and with kafkajs up to 1000 while there is a backlog
+   * How many events one claim takes; fewer if they are large. While claims come back full, the fallback does not pause
+   * and runs two at once. @default the publisher's preferred size: 250, or with kafkajs up to 1000 in a backlog
    */
   batchSize?: number
   /**
-   * After this time a send that has not settled counts as unknown: its destination is taken for out of
-   * reach, nothing is recorded, and a late ack still counts. Must be shorter than threshold. @default '5s'
+   * How long a send may take before its outcome counts as unknown. The outbox then treats the destination as out of
+   * reach and records nothing; a late ack still counts. Must be shorter than threshold. @default '5s'
    */
   publishTimeout?: Duration
-  /** How long stop() lets sends under way finish. @default '10s' */
+  /** How long stop() waits for sends that are under way. @default '10s' */
   stopTimeout?: Duration
   /**
-   * How many events the immediate path holds in memory. Past it new events stay in the table, for the
-   * fallback: slower, never lost. @default 5000
+   * How many events the immediate path holds in memory. Beyond that, new events stay in the table for the fallback:
+   * slower, but never lost. @default 5000
    */
   maxInFlight?: number
   /**
-   * How many unsent events the table may hold before emit() refuses more with BACKLOG_FULL, and the unit of
-   * work rolls back. About that many: units of work that run at the same time, here or elsewhere, do not
-   * see each other's. @default no limit
+   * How many unsent events the table may hold. Beyond that, emit() throws BACKLOG_FULL and the unit of work rolls back.
+   * The limit is approximate: concurrent units of work, in this process or another, do not see each other's events.
+   * @default no limit
    */
   maxBacklog?: number
-  /** How often an event that is rejected is tried before it becomes a dead letter. @default 10 */
+  /** How many times the outbox tries a rejected event before it becomes a dead letter. @default 10 */
   maxAttempts?: number
-  /** The same per event type: `{ InvoiceSent: 3 }`. What the catalog says of a type comes before. */
+  /** `maxAttempts` per event type: `{ InvoiceSent: 3 }`. A catalog declaration takes precedence. */
   maxAttemptsByType?: Readonly<Record<string, number>>
-  /** The wait after the first failed attempt; it doubles from there, plus a jitter of up to itself. @default '30s' */
+  /** The wait after the first failed attempt. It doubles each time, plus up to this much jitter. @default '30s' */
   backoffBase?: Duration
   /** The longest wait between two attempts, before jitter. @default '30m' */
   backoffMax?: Duration
-  /** Payload and headers together. Kafka brokers refuse more than about 1 MB by default. @default 1_000_000 */
+  /** Payload plus headers, at most. Kafka brokers refuse more than about 1 MB by default. @default 1_000_000 */
   maxPayloadBytes?: number
   /**
-   * The topic of events that name none: one name, a table `{ byType, byAggregate }`, or a function of the
-   * event. What the table does not name, or the function answers undefined for, is refused at emit.
+   * The topic of events that name none: one name, a table `{ byType, byAggregate }`, or a function of the event.
+   * emit() refuses an event that the table does not list, or for which the function returns undefined.
    * @default the event's aggregate type
    */
   topic?: TopicRule
-  /** `'key'` keeps the order of each aggregate's events; `'none'` gives it up. @default 'key' */
-  ordering?: 'key' | 'none'
   /**
-   * What becomes of the later events of an aggregate when one is a dead letter: they go on without it, or
-   * wait until it is retried or discarded. @default 'continue'
+   * `'aggregate'` sends the events of each aggregate in the order in which they were saved, within the scope in which a
+   * consumer can observe order: one Kafka topic, everything sent through one RabbitMQ publisher, or all handlers.
+   * `'none'` gives up this order. @default 'aggregate'
+   */
+  order?: 'aggregate' | 'none'
+  /**
+   * What happens to the later events of a lane (an aggregate, as far as its order reaches) when one becomes a dead
+   * letter. `'continue'` sends them without it; `'hold'` keeps them back until it is retried or discarded. @default 'continue'
    */
   onDeadLetter?: 'continue' | 'hold'
   /**
-   * Whether units of work that emit for the same aggregate commit one after another, so that the order of
-   * saving is the order of committing. Costs a statement per unit of work, and their waiting for each other
-   * from the save to COMMIT; not needed where they lock the aggregate themselves. @default false
+   * Whether units of work that emit for the same aggregate and destination commit one after another, so that events
+   * are saved in commit order. Costs one statement per unit of work, and units wait for each other from the save to
+   * COMMIT. Not needed where units of work lock the aggregate themselves. @default false
    */
   lockKeys?: boolean
   /**
-   * A topic that gets a copy of each dead letter, as an event of the type `DeadLettered`: the same key and
-   * payload, and in its headers what died of what. @default none
+   * A topic that receives a copy of each dead letter, as an event of the type `DeadLettered`. The copy has the same key
+   * and payload; its headers name the original event and its error. @default none
    */
   deadLetterTopic?: string
-  /** How often the log warns of dead letters while there are any; false for never. @default '10m' */
+  /** How often the outbox logs a warning while there are dead letters; false for never. @default '10m' */
   deadLetterCheck?: Duration | false
-  /** How long published events are kept in the table. 0 deletes them as they are recorded. @default '7d' */
+  /** How long published events stay in the table. 0 deletes each one when it is recorded. @default '7d' */
   retention?: Duration
-  /** The same for dead letters. @default kept until they are retried or discarded */
+  /** How long dead letters stay in the table. @default kept until they are retried or discarded */
   deadLetterRetention?: Duration
   /**
-   * When old rows are deleted: at an interval, or by a cron expression such as `'0 3 * * *'`; false leaves
-   * it to another process, or to outbox.purge(). @default '1h'
+   * When old rows are deleted: an interval, or a cron expression such as `'0 3 * * *'`. With false, another process or
+   * outbox.purge() has to delete them. @default '1h'
    */
   cleanup?: Schedule | false
   /** The schema of the outbox table. @default 'public' */
   schema?: string
   /** The name of the outbox table. @default 'outbox' */
   table?: string
-  /** Whether start() brings the table up to date. @default false */
+  /** Whether start() creates or updates the table. @default false */
   migrate?: boolean
-  /** Whether events are published right after commit. Off: the fallback sends everything. @default true */
+  /** Whether events are published right after commit. If false, the fallback sends everything. @default true */
   immediate?: boolean
-  /** Whether this process runs the fallback. Off: another process has to. @default true */
+  /** Whether this process runs the fallback. If false, another process has to run it. @default true */
   poller?: boolean
-  /** Off: events are saved and nothing is sent from this process. @default true */
+  /** If false, this process saves events and sends nothing. @default true */
   enabled?: boolean
-  /** Seen on the rows this process holds. @default host name and process id */
+  /** Names this process in the rows that it holds. @default host name and process id */
   workerId?: string
-  /** A pino-shaped logger. @default silent */
+  /** A logger with the methods of pino. @default silent */
   logger?: Logger
 }
 
 export interface ResolvedOptions extends EmitRules, StoreRules {
-  /** Where events go: a single one that takes every topic, unless the publisher is a router. */
+  /** Where events go. A single destination takes every topic, unless the publisher is a router. */
   readonly destinations: readonly RoutedPublisher[]
   readonly thresholdMs: number
   readonly pollIntervalMs: number
-  /** null: as the publisher likes it. */
+  /** null: the publisher's preferred size. */
   readonly batchSize: number | null
   readonly publishTimeoutMs: number
   readonly stopTimeoutMs: number
@@ -177,7 +182,7 @@ export const DEFAULTS = Object.freeze({
   backoffBase: '30s',
   backoffMax: '30m',
   maxPayloadBytes: 1_000_000,
-  ordering: 'key',
+  order: 'aggregate',
   onDeadLetter: 'continue',
   lockKeys: false,
   deadLetterCheck: '10m',
@@ -205,24 +210,31 @@ const KNOWN = [
   'logger',
 ]
 
-/** What takes longer than a lease, and longer than this, has no one left who needs the answer. */
+const RENAMED = { ordering: "'order'; 'key' became 'aggregate', the default" }
+
+/** A background statement fails once it outlasts both a lease and this time: no step needs its result any more. */
 const SHORTEST_STATEMENT_TIMEOUT_MS = 5_000
 const MAX_BATCH = 10_000
 
 export function resolveOptions(
   given: OutboxOptions<AnyDatabase, EventCatalog | undefined>,
 ): ResolvedOptions {
-  rejectUnknown('createOutbox()', given, KNOWN)
+  rejectUnknown('createOutbox()', given, KNOWN, RENAMED)
   databaseOf(given.db)
   const destinations = resolveDestinations(given.publisher)
   const options = { ...DEFAULTS, ...withoutUndefined(given) }
 
+  if ((options.order as string) === 'key') {
+    throw new OutboxOptionsError("order: 'key' is now order: 'aggregate', the default")
+  }
+  const inOrder = requireOneOf('order', options.order, ['aggregate', 'none']) === 'aggregate'
   const enabled = requireBoolean('enabled', options.enabled)
   const thresholdMs = requireDuration('threshold', options.threshold, 100)
   const retentionMs = options.retention === 0 ? 0 : requireAge('retention', options.retention)
   const resolved: ResolvedOptions = {
     destinations,
     routedTopics: routedTopics(destinations),
+    orderScopes: inOrder ? orderScopes(destinations) : null,
     thresholdMs,
     statementTimeoutMs: Math.max(thresholdMs, SHORTEST_STATEMENT_TIMEOUT_MS),
     pollIntervalMs: requireDuration('pollInterval', options.pollInterval, 10),
@@ -238,7 +250,6 @@ export function resolveOptions(
     maxPayloadBytes: requireCount('maxPayloadBytes', options.maxPayloadBytes, 2 ** 28),
     topic: resolveTopicRule(options.topic),
     catalog: optional(options.events, defineEvents),
-    inOrder: requireOneOf('ordering', options.ordering, ['key', 'none']) === 'key',
     deadLettersHold:
       requireOneOf('onDeadLetter', options.onDeadLetter, ['continue', 'hold']) === 'hold',
     lockKeys: requireBoolean('lockKeys', options.lockKeys),
@@ -267,7 +278,7 @@ export function resolveOptions(
     logger: resolveLogger(options.logger),
   }
   checkRoutes(resolved)
-  crossCheck(resolved)
+  crossCheck(resolved, inOrder)
   for (const destination of destinations) checkPublisher(resolved, destination)
   return Object.freeze(resolved)
 }
@@ -279,9 +290,9 @@ function resolveDestinations(publisher: OutboxOptions['publisher']): readonly Ro
   return [{ name: publisher.name, publisher, topics: EVERY_TOPIC }]
 }
 
-function crossCheck(options: ResolvedOptions) {
+function crossCheck(options: ResolvedOptions, inOrder: boolean) {
   const { thresholdMs, publishTimeoutMs, backoffBaseMs, backoffMaxMs } = options
-  // A send that starts on a fresh lease must end on it even if the database misses a renewal.
+  // Otherwise even a send that is answered in time could lose its lease to one renewal that comes late.
   if (thresholdMs <= publishTimeoutMs) {
     throw new OutboxOptionsError(
       `threshold must be longer than publishTimeout (${formatDuration(publishTimeoutMs)}), got ${formatDuration(thresholdMs)}; raise threshold or lower publishTimeout`,
@@ -289,13 +300,13 @@ function crossCheck(options: ResolvedOptions) {
   }
   if (options.deadLettersHold && options.deadLetterRetentionMs !== null) {
     throw new OutboxOptionsError(
-      "deadLetterRetention would let go, unseen, of what onDeadLetter: 'hold' keeps back; remove one of them",
+      "deadLetterRetention would silently delete dead letters and so release the events that onDeadLetter: 'hold' keeps back; remove one of the two",
     )
   }
-  if (!options.inOrder && (options.deadLettersHold || options.lockKeys)) {
+  if (!inOrder && (options.deadLettersHold || options.lockKeys)) {
     const option = options.lockKeys ? 'lockKeys: true' : "onDeadLetter: 'hold'"
     throw new OutboxOptionsError(
-      `${option} keeps an order that ordering: 'none' gives up; remove one of them`,
+      `${option} keeps an order that order: 'none' gives up; remove one of them`,
     )
   }
   if (backoffMaxMs < backoffBaseMs) {
@@ -309,20 +320,47 @@ function checkPublisher(
   { publishTimeoutMs }: ResolvedOptions,
   { name, publisher }: RoutedPublisher,
 ) {
-  const { timeoutMs, settlesWithinMs, batchSize } = publisher
+  requireName('the name of the publisher', publisher.name)
+  checkSpelling(name, publisher)
+  const { timeoutMs, settlesWithinMs, batchSize, perLane = false } = publisher
+  const { orderScope = 'publisher' } = publisher
+  requireOneOf(`orderScope of the publisher ${name}`, orderScope, ['topic', 'publisher'])
+  requireBoolean(`perLane of the publisher ${name}`, perLane)
   if (batchSize !== undefined)
     requireCount(`batchSize of the publisher ${name}`, batchSize, MAX_BATCH)
-  // Rows are let go when the client must have given up; if it has not, somebody else sends them meanwhile.
+  for (const [field, ms] of Object.entries({ timeoutMs, settlesWithinMs })) {
+    if (ms === undefined || (typeof ms === 'number' && ms > 0)) continue
+    throw new OutboxOptionsError(
+      `${field} of the publisher ${name} must be a number of milliseconds above 0, got ${show(ms)}`,
+    )
+  }
+  // The outbox releases rows once the client must have given up. If it has not, another instance sends them meanwhile.
   const waitsMs = timeoutMs ?? publishTimeoutMs
   if (settlesWithinMs !== undefined && !(settlesWithinMs <= MAX_TIMER_MS)) {
     throw new OutboxOptionsError(
-      `the publisher ${name} may take ${settlesWithinMs} ms to give up a send, longer than the 25 days that it could be waited for; lower its timeout or its retries`,
+      `the publisher ${name} may take ${settlesWithinMs} ms to give up on a send, longer than the 25 days that the outbox can wait; lower its timeout or its retries`,
     )
   }
   if (settlesWithinMs !== undefined && settlesWithinMs < waitsMs) {
     throw new OutboxOptionsError(
-      `the publisher ${name} says that a send settles within ${formatDuration(settlesWithinMs)}, but it is waited for longer: ${formatDuration(waitsMs)}; lower ${timeoutMs === undefined ? 'publishTimeout' : "the publisher's timeoutMs"} or raise its settlesWithinMs`,
+      `the publisher ${name} says that a send settles within ${formatDuration(settlesWithinMs)}, but the outbox waits longer for it: ${formatDuration(waitsMs)}; lower ${timeoutMs === undefined ? 'publishTimeout' : "the publisher's timeoutMs"} or raise its settlesWithinMs`,
     )
+  }
+}
+
+const PUBLISHER_FIELDS = ['timeoutMs', 'settlesWithinMs', 'orderScope', 'perLane', 'batchSize']
+
+// A publisher may have fields of its own, so only what is clearly meant as one of ours is refused.
+function checkSpelling(name: string, publisher: Publisher): void {
+  if ('perAggregate' in publisher) {
+    throw new OutboxOptionsError(
+      `'perAggregate' of the publisher ${name} is now called 'perLane'; rename it`,
+    )
+  }
+  for (const field of Object.keys(publisher)) {
+    const meant = PUBLISHER_FIELDS.find((known) => known.toLowerCase() === field.toLowerCase())
+    if (meant === undefined || meant === field) continue
+    throw new OutboxOptionsError(`the publisher ${name} has '${field}'; did you mean '${meant}'?`)
   }
 }
 
@@ -337,6 +375,6 @@ function resolveAttemptsByType(byType: unknown): Readonly<Record<string, number>
   const entries = Object.entries(byType as Record<string, unknown>).map(
     ([type, count]) => [type, requireCount(`maxAttemptsByType.${type}`, count, 1_000_000)] as const,
   )
-  // No prototype: an event type called 'constructor' must not find anything here.
+  // No prototype: an event type called 'constructor' must not match an inherited property.
   return Object.freeze(Object.assign(Object.create(null), Object.fromEntries(entries)))
 }

@@ -1,31 +1,32 @@
-// In-process handlers by event type, as a publisher: the outbox without a broker.
-// A crash while a handler runs runs it again later, so handlers have to be idempotent by event id.
+// A publisher that runs in-process handlers by event type: the outbox without a broker.
+// After a crash during a handler, the handler runs again later, so handlers must be idempotent by event id.
 import { performance } from 'node:perf_hooks'
 import {
   defineEvents,
   type EventCatalog,
   type EventName,
   type ReceivedPayload,
-} from '../catalog.ts'
-import { type Duration, formatDuration } from '../duration.ts'
-import { OutboxOptionsError, PublishError } from '../errors.ts'
-import { orderingKey, type OutboxEvent } from '../events.ts'
-import { groupBy } from '../group-by.ts'
-import { rejectUnknown, requireDuration, suggest } from '../validate.ts'
-import type { Publisher, PublishResult } from './publisher.ts'
+} from '../event/catalog.ts'
+import { type Duration, formatDuration } from '../checks/duration.ts'
+import { messageOf, OutboxOptionsError, PublishError } from '../errors.ts'
+import type { OutboxEvent } from '../event/event.ts'
+import { groupBy } from '../runtime/group-by.ts'
+import { rejectUnknown, requireDuration, suggest } from '../checks/checks.ts'
+import type { PublishResult } from '../event/publish-result.ts'
+import { type Publisher, TOOK_TOO_LONG } from './publisher.ts'
 
-/** An event as a handler gets it: the payload parsed. */
+/** An event as a handler receives it, with its payload parsed. */
 export interface HandledEvent<Payload = unknown> extends Omit<OutboxEvent, 'payload'> {
   readonly payload: Payload
 }
 
-/** Throwing counts as an attempt. The signal aborts when the timeout has passed. */
+/** A handler that throws uses up an attempt. The signal aborts when the timeout has passed. */
 export type Handler<Payload = unknown> = (
   event: HandledEvent<Payload>,
   signal: AbortSignal,
 ) => Promise<void> | void
 
-/** The type of the copies that the option `deadLetterTopic` makes; they are in nobody's catalog. */
+/** The type of the copies that the option `deadLetterTopic` makes. No catalog declares it. */
 type Copy = 'DeadLettered'
 
 type Handlers<TEvents extends EventCatalog | undefined> = [TEvents] extends [EventCatalog]
@@ -37,11 +38,11 @@ type Handlers<TEvents extends EventCatalog | undefined> = [TEvents] extends [Eve
   : Readonly<Record<string, Handler>>
 
 export interface HandlersPublisherOptions<TEvents extends EventCatalog | undefined = undefined> {
-  /** By event type. An event that has no handler fails, and is tried again like any other failure. */
+  /** Handlers by event type. An event without a handler fails and is tried again like any other failure. */
   handlers: Handlers<TEvents>
   /** The catalog that names the events and types their payloads. @default any name, and `unknown` */
   events?: TEvents
-  /** How long a handler may take. @default '30s' */
+  /** How long one handler may take. @default '30s' */
   timeout?: Duration
 }
 
@@ -75,27 +76,30 @@ export function handlersPublisher<TEvents extends EventCatalog | undefined = und
     }
   }
 
-  // Aggregates side by side; within one, each event waits for the one before it. A batch takes on new
-  // events for one timeout, so that a long lane gets what it has done recorded before it goes on.
+  // Lanes run in parallel; within one, each event waits for the one before it. A batch starts new events for the length
+  // of one timeout only, so that the outcomes of a long lane are recorded before it continues.
   async function publish(events: readonly OutboxEvent[]): Promise<PublishResult[]> {
     const results = new Map<OutboxEvent, PublishResult>()
     const closesAt = performance.now() + timeoutMs
     const handleLane = async (lane: readonly OutboxEvent[]) => {
-      for (const event of lane) {
-        if (performance.now() > closesAt) return
+      for (const [n, event] of lane.entries()) {
+        if (performance.now() > closesAt) {
+          for (const left of lane.slice(n)) results.set(left, TOOK_TOO_LONG)
+          return
+        }
         const result = await handle(event)
         results.set(event, result)
         if (!result.ok) return
       }
     }
-    await Promise.all([...groupBy(events, orderingKey).values()].map(handleLane))
+    await Promise.all([...groupBy(events, ({ lane }) => lane).values()].map(handleLane))
     return events.map((event) => results.get(event) ?? HELD)
   }
 
   const settlesWithinMs = timeoutMs * 2
   return {
     name: 'handlers',
-    perAggregate: true,
+    perLane: true,
     timeoutMs: settlesWithinMs,
     settlesWithinMs,
     publish,
@@ -105,7 +109,7 @@ export function handlersPublisher<TEvents extends EventCatalog | undefined = und
 const HELD: PublishResult = {
   ok: false,
   kind: 'held',
-  error: new PublishError('PUBLISH_FAILED', 'waits for an earlier event of its aggregate'),
+  error: new PublishError('PUBLISH_FAILED', 'waits for an earlier event of its lane'),
 }
 
 async function runWithin(ms: number, event: OutboxEvent, handler: Handler): Promise<void> {
@@ -114,7 +118,12 @@ async function runWithin(ms: number, event: OutboxEvent, handler: Handler): Prom
   const timedOut = new Promise<never>((_, reject) => {
     controller.signal.addEventListener('abort', () => {
       const message = `the handler of '${event.type}' took longer than ${formatDuration(ms)}`
-      reject(new PublishError('HANDLER_TIMEOUT', `${message}; raise timeout or let it do less`))
+      reject(
+        new PublishError(
+          'HANDLER_TIMEOUT',
+          `${message}; raise timeout or make the handler do less`,
+        ),
+      )
     })
   })
   try {
@@ -130,22 +139,25 @@ function checkNames(types: readonly string[], events: EventCatalog): void {
   const unknown = types.find((type) => !known.includes(type))
   if (unknown === undefined) return
   throw new OutboxOptionsError(
-    `handlersPublisher() has a handler for '${unknown}', which the catalog does not have; ${suggest(unknown, known)}`,
+    `handlersPublisher() has a handler for '${unknown}', which is not in the catalog; ${suggest(unknown, known)}`,
   )
 }
 
 function noHandler(type: string, known: readonly string[]): PublishError {
-  const names = known.length > 0 ? known.join(', ') : 'none at all'
+  const handlers = known.length > 0 ? `handlers for ${known.join(', ')}` : 'no handlers'
   return new PublishError(
     'NO_HANDLER',
-    `no handler for '${type}'; handlersPublisher() was given ${names}`,
+    `no handler for '${type}'; add one to handlersPublisher(), which has ${handlers}`,
   )
 }
 
 function toPublishError(type: string, thrown: unknown): PublishError {
   if (thrown instanceof PublishError) return thrown
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
-  return new PublishError('HANDLER_FAILED', `the handler of '${type}' failed: ${message}`, {
-    cause: thrown,
-  })
+  return new PublishError(
+    'HANDLER_FAILED',
+    `the handler of '${type}' failed: ${messageOf(thrown)}`,
+    {
+      cause: thrown,
+    },
+  )
 }

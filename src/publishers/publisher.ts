@@ -1,75 +1,57 @@
-// The interface that hides the broker. A publisher sends a batch and says, for each event, what
-// became of it; it neither retries for long nor knows of leases, attempts or the database.
+// The interface that hides the broker. A publisher sends a batch and reports the outcome of each event. It does not
+// retry for long, and it knows nothing of leases, attempts or the database.
 import { PublishError } from '../errors.ts'
-import type { OutboxEvent } from '../events.ts'
+import type { OutboxEvent } from '../event/event.ts'
+import type { PublishFailure, PublishResult } from '../event/publish-result.ts'
 
 export interface Publisher {
-  /** Shown in logs: `kafka`, `handlers`. */
+  /** The name in logs: `kafka`, `handlers`. */
   readonly name: string
   /** When a send counts as unknown and its destination as out of reach. @default `publishTimeout` */
   readonly timeoutMs?: number
   /**
-   * The longest a publish() may take to settle, whatever the broker does. The rows of a batch stay
-   * leased that long, so that nobody sends them while the client may still be retrying.
+   * The longest time that publish() may take to settle, whatever the broker does. The rows of a batch stay leased that
+   * long, so that no other instance sends them while the client may still retry.
    * @default the timeout
    */
   readonly settlesWithinMs?: number
   /**
-   * Whether each aggregate goes in a batch of its own, for publishers whose sends take very different
-   * times: a slow one then holds up nobody, and each outcome is recorded as it comes. @default false
+   * The scope in which a consumer can observe order: one topic, or everything that goes through this publisher. Events
+   * of one aggregate are sent in the order in which they were saved within one scope, and in parallel across scopes.
+   * @default 'publisher'
    */
-  readonly perAggregate?: boolean
+  readonly orderScope?: OrderScope
   /**
-   * How many events one claim of the fallback should take, unless the option `batchSize` says it: more for one
-   * that sends many in about the time of a few. No limit: the immediate path hands over up to 500. @default 250
+   * Whether each lane (an aggregate within its order scope) goes in a separate batch, for publishers whose sends take
+   * very different times. A slow lane then delays no other, and each outcome is recorded as soon as it is known.
+   * @default false
+   */
+  readonly perLane?: boolean
+  /**
+   * How many events one claim of the fallback should take, unless the option `batchSize` is set. Set a higher number if
+   * sending many takes about as long as a few. Not a limit: the immediate path sends up to 500 at once. @default 250
    */
   readonly batchSize?: number
-  /** Called by start() to warm up. A failure is not fatal: publish() has to connect by itself. */
+  /** Called by start() to warm up. A failure is not fatal, because publish() has to connect by itself. */
   connect?(): Promise<void>
   /**
-   * Sends the events. Events of one aggregate leave in the order given; when one of them fails, those
-   * after it are not sent (`held`). A `permanent` failure is no reason to hold the rest, unless the rules
-   * say so. Answers one result per event, in the order given. A rejection counts as `transient` for the
-   * whole batch.
+   * Sends the events. Events of one lane (`event.lane`) go out in the given order. When one of them fails, the later
+   * ones are not sent (`held`), and neither are those that the publisher cannot begin in time. After a `permanent` failure they are sent all the same, unless the rules say otherwise.
+   * Returns one result per event, in the given order. A rejected promise counts as `transient` for the whole batch.
    */
   publish(events: readonly OutboxEvent[], rules?: PublishRules): Promise<readonly PublishResult[]>
   /** Called by stop(). Closes only what this publisher opened. */
   disconnect?(): Promise<void>
 }
 
+export type OrderScope = 'topic' | 'publisher'
+
 export interface PublishRules {
-  /** Whether an event that failed for good keeps the later events of its aggregate back. @default false */
+  /** Whether a permanently failed event holds back the later events of its lane. @default false */
   readonly deadLettersHold?: boolean
 }
 
-export type PublishResult = PublishSuccess | PublishFailure
-
-export interface PublishSuccess {
-  readonly ok: true
-  readonly topic: string
-  readonly key: string
-  readonly partition: number | null
-  readonly offset: string | null
-}
-
-export interface PublishFailure {
-  readonly ok: false
-  readonly kind: FailureKind
-  readonly error: Error
-  /** For `transient`: whether the event's topic alone is in trouble. @default 'broker' */
-  readonly scope?: 'broker' | 'topic'
-}
-
-/**
- * - `transient`: the destination's fault (unreachable, timeout, no leader). Costs no attempt; the
- *   circuit of the destination opens.
- * - `permanent`: the message's fault (too large, not authorised). Dead letter at once.
- * - `rejected`: somebody looked at it and said no (a handler threw). Costs an attempt, then backoff.
- * - `held`: not tried, because an earlier event of its aggregate failed in the same batch.
- */
-export type FailureKind = 'transient' | 'permanent' | 'rejected' | 'held'
-
-/** For what a batch did not get to before it had to report. */
+/** The result of an event that a batch did not reach in time. */
 export const TOOK_TOO_LONG: PublishFailure = {
   ok: false,
   kind: 'held',

@@ -1,44 +1,45 @@
-// From topic to publisher. A router sends nothing itself: createOutbox() gives each of its publishers a pipeline of
-// its own, so that nothing of one waits for another. The topic alone decides, as it is what the row remembers: the
-// fallback of any process comes to the same answer.
-import { show } from '../duration.ts'
+// From topic to publisher. A router sends nothing itself: createOutbox() gives each publisher its own pipeline, so that
+// publishers never wait for each other. The topic alone decides, because the row stores it: the fallback of any process
+// reaches the same decision.
+import { show } from '../checks/duration.ts'
 import { OutboxOptionsError } from '../errors.ts'
-import { rejectUnknown, requireMethods, requireName, suggest } from '../validate.ts'
+import { rejectUnknown, requireMethods, requireName, suggest } from '../checks/checks.ts'
+import { type OrderScopes, scopeOfTopic } from '../event/lane.ts'
 import type { Publisher } from './publisher.ts'
 
 export interface RouterPublisherOptions<Name extends string = string> {
-  /** The publishers, by the names under which routes, logs and signals speak of them. */
+  /** The publishers, under the names that routes, logs and lifecycle events use for them. */
   publishers: Readonly<Record<Name, Publisher>>
-  /** Which of them gets the events of a topic. */
+  /** The name of the publisher for each topic. */
   routes: Readonly<Record<string, NoInfer<Name>>>
-  /** Which of them gets all other topics. @default events of other topics are refused at emit */
+  /** The name of the publisher for all other topics. @default events of other topics are refused at emit */
   otherwise?: NoInfer<Name>
 }
 
-/** What routerPublisher() answers: for createOutbox() alone. */
+/** What routerPublisher() returns. Only createOutbox() takes it. */
 export interface RouterPublisher {
   readonly name: 'router'
   readonly destinations: readonly RoutedPublisher[]
 }
 
-/** A publisher, under the name that its router gives it, and what it gets. */
+/** A publisher with its name in the router and its topics. */
 export interface RoutedPublisher {
   readonly name: string
   readonly publisher: Publisher
-  readonly topics: TopicScope
+  readonly topics: TopicSelection
 }
 
-export interface TopicScope {
-  /** These and no others; null for all. */
+export interface TopicSelection {
+  /** Only these topics; null for all. */
   readonly only: readonly string[] | null
-  /** But not these. */
+  /** All topics but these. */
   readonly except: readonly string[]
 }
 
-/** Everything that was checked here; what only looks like a router is none. */
+/** The routers made here, whose options were checked. An object that only looks like a router is not in it. */
 const ROUTERS = new WeakSet<object>()
 
-export const EVERY_TOPIC: TopicScope = Object.freeze({ only: null, except: [] })
+export const EVERY_TOPIC: TopicSelection = Object.freeze({ only: null, except: [] })
 
 export function routerPublisher<const Name extends string>(
   options: RouterPublisherOptions<Name>,
@@ -77,7 +78,35 @@ export function isRouter(publisher: unknown): publisher is RouterPublisher {
   return ROUTERS.has(publisher as object)
 }
 
-/** Every topic that has a publisher; null if all of them have. */
+/** Returns a function that finds the destination of a topic. Every topic that passed emit() has one. */
+export function destinationByTopic<Destination extends Pick<RoutedPublisher, 'topics'>>(
+  destinations: readonly Destination[],
+): (topic: string) => Destination {
+  const named = new Map<string, Destination>()
+  for (const destination of destinations) {
+    for (const topic of destination.topics.only ?? []) named.set(topic, destination)
+  }
+  const otherwise = destinations.find(({ topics }) => topics.only === null)
+  return (topic) => (named.get(topic) ?? otherwise)!
+}
+
+/**
+ * The scope of order for the events of each topic: the topic itself, or everything that its publisher sends. The
+ * publisher that takes all topics, or all other topics, is not named in its scope: it keeps its lanes when a router is
+ * put around it with this publisher as `otherwise`.
+ */
+export function orderScopes(destinations: readonly RoutedPublisher[]): OrderScopes {
+  const byTopic = new Map<string, string>()
+  let otherwise: OrderScopes['otherwise'] = 'publisher'
+  for (const { name, publisher, topics } of destinations) {
+    const { orderScope = 'publisher' } = publisher
+    if (topics.only === null) otherwise = orderScope
+    for (const topic of topics.only ?? []) byTopic.set(topic, scopeOfTopic(topic, orderScope, name))
+  }
+  return { byTopic, otherwise }
+}
+
+/** Every topic that has a publisher; null if every possible topic has one. */
 export function routedTopics(destinations: readonly RoutedPublisher[]): ReadonlySet<string> | null {
   if (destinations.some(({ topics }) => topics.only === null)) return null
   return new Set(destinations.flatMap(({ topics }) => topics.only ?? []))
@@ -98,7 +127,7 @@ function requirePublishers(given: unknown): Map<string, Publisher> {
     const twin = names.get(publisher)
     if (twin !== undefined) {
       throw new OutboxOptionsError(
-        `${owner} is the same as '${twin}', and would be connected and closed twice; give both their topics to one name`,
+        `${owner} is the same object as '${twin}', so it would be connected and closed twice; keep one name and route all their topics to it`,
       )
     }
     names.set(publisher, name)
@@ -120,5 +149,5 @@ function requireRecord(option: string, value: unknown): Record<string, never> {
 function requireKnown(what: string, name: unknown, known: readonly string[]): void {
   if (typeof name === 'string' && known.includes(name)) return
   const remedy = typeof name === 'string' ? `; ${suggest(name, known)}` : ''
-  throw new OutboxOptionsError(`${what} ${show(name)}, which is no name in publishers${remedy}`)
+  throw new OutboxOptionsError(`${what} ${show(name)}, which is not a name in publishers${remedy}`)
 }

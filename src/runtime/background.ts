@@ -1,5 +1,4 @@
-// The loops of the background, of an outbox or an inbox: a step that fails is told of and tried again, and nobody
-// waits for it.
+// The background loops of an outbox or an inbox. A step that fails is reported and tried again; nothing waits for it.
 import type { Logger } from './logger.ts'
 import { Loop, type LoopOptions } from './loop.ts'
 import { BACKGROUND_STEP, Trouble } from './trouble.ts'
@@ -8,23 +7,25 @@ export type NewLoop = (
   step: string,
   intervalMs: LoopOptions['intervalMs'],
   run: LoopOptions['run'],
+  watchMs?: number,
 ) => Loop
 
-/** `tell`: whom to tell of each failure, besides the log. */
+/** `tell` is called for each failure; the log gets it too. */
 export function backgroundLoops(
   logger: Logger,
   tell: (failure: { step: string; error: Error }) => void = () => {},
 ): NewLoop {
-  return (step, intervalMs, run) => {
+  return (step, intervalMs, run, watchMs) => {
     const trouble = new Trouble(logger, BACKGROUND_STEP)
     return new Loop({
       intervalMs,
       run,
+      ...(watchMs !== undefined && { watchMs }),
       onError: (error) => {
         trouble.happened({ err: error, step })
         tell({ step, error })
       },
-      onRecovered: () => trouble.isOver({ step }),
+      onRecovered: () => trouble.end({ step }),
     })
   }
 }

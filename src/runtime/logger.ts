@@ -1,5 +1,5 @@
-// The logger the user may plug in. Its shape is pino's, so that a pino instance fits as it is.
-import { requireMethods } from './validate.ts'
+// The user's logger. It has the methods of pino, so a pino instance fits as it is.
+import { requireMethods } from '../checks/checks.ts'
 
 export interface Logger {
   debug(fields: object, message: string): void
@@ -10,15 +10,15 @@ export interface Logger {
 
 const silence = (): void => {}
 
-/** The default: a library does not write to somebody else's console. */
+/** The default: a library does not write to the application's console. */
 export const silentLogger: Logger = { debug: silence, info: silence, warn: silence, error: silence }
 
-/** A logger that throws changes nothing on the path (rule 10). */
+/** Keeps a logger that throws from changing anything on the path (rule 10). */
 export function guardLogger(logger: Logger): Logger {
   const guard =
     (level: keyof Logger) =>
     (fields: object, message: string): void => {
-      // There is nobody left to tell: the logger itself is what failed.
+      // Errors are dropped: the logger itself failed, so there is no place left to report to.
       try {
         const returned: unknown = logger[level](fields, message)
         if (returned instanceof Promise) returned.catch(() => {})

@@ -1,7 +1,7 @@
-// Waiting for something, but not for ever.
+// Waits for a promise, but no longer than a limit.
 
 export interface RaceOptions {
-  /** Whether a process that has nothing else to do waits too. @default false */
+  /** Whether the timer keeps an otherwise idle process alive. @default false */
   readonly keepAlive?: boolean
 }
 

@@ -1,6 +1,6 @@
-// Opt-in handling of the signals that ask a process to end.
+// Opt-in handling of signals that ask the process to end.
 
-/** Runs `stop` once on the first of the signals, then lets it do what it would have done. */
+/** Runs `stop` once, on the first of these signals, then lets the signal take its usual effect. */
 export function stopOnSignals(
   signals: readonly NodeJS.Signals[],
   stop: () => Promise<void>,
@@ -8,7 +8,7 @@ export function stopOnSignals(
   const onSignal = async (signal: NodeJS.Signals): Promise<void> => {
     forget()
     await stop()
-    // Whoever else listens decides how the process ends.
+    // If there are other listeners, they decide how the process ends.
     if (process.listenerCount(signal) === 0) process.kill(process.pid, signal)
   }
   const forget = () => {

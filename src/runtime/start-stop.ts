@@ -1,4 +1,4 @@
-// start() and stop() of an outbox or an inbox: each may be called any number of times, and never do both run at once.
+// start() and stop() of an outbox or an inbox. Each may be called any number of times; they never run together.
 
 export class StartStop {
   readonly #start: () => Promise<void>
@@ -29,7 +29,7 @@ export class StartStop {
   }
 
   async #stopOnce(): Promise<void> {
-    // A start that failed has nothing to stop, and whoever called it has its error.
+    // A failed start has nothing to stop, and its caller already has the error.
     await this.#starting?.catch(() => {})
     await this.#stop()
   }

@@ -1,5 +1,5 @@
-// Trouble that lasts is told of when it begins, once a minute while it goes on, and when it is over: an
-// outage must not fill the log.
+// Logs lasting trouble when it begins, once a minute while it goes on, and when it is over, so that an outage does not
+// fill the log.
 import { performance } from 'node:perf_hooks'
 import type { Logger } from './logger.ts'
 
@@ -12,11 +12,11 @@ export interface TroubleTexts {
   readonly over: string
 }
 
-/** What a loop says of a run that fails. */
+/** What a loop logs about a failing run. */
 export const BACKGROUND_STEP: TroubleTexts = {
   level: 'error',
   begins: 'a background step failed; it will be tried again',
-  goesOn: 'a background step still fails',
+  goesOn: 'a background step is still failing',
   over: 'a background step works again',
 }
 
@@ -31,7 +31,7 @@ export class Trouble {
     this.#texts = texts
   }
 
-  /** It happened, for the first time or again. */
+  /** Reports the trouble, for the first time or again. */
   happened(fields: object): void {
     const now = performance.now()
     const { level, begins, goesOn } = this.#texts
@@ -44,7 +44,7 @@ export class Trouble {
     this.#toldAt = now
   }
 
-  isOver(fields: object): void {
+  end(fields: object): void {
     if (this.#since === null) return
     const afterMs = Math.round(performance.now() - this.#since)
     this.#since = null

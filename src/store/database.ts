@@ -1,25 +1,32 @@
-// Runs our statements on whatever database there is, each with a name and a limit, and makes what comes back of a
-// failure into an error that says what was being done and tells nobody's data.
+// Runs our statements on any database, each with a name and, in the background, a time limit. A failure becomes an
+// error that names the step and never includes data.
 import type { Executor, QueryOptions } from '../drivers/driver.ts'
-import { formatDuration } from '../duration.ts'
+import { formatDuration } from '../checks/duration.ts'
 import { rolledBack, StoreError } from '../errors.ts'
-import { raceTimeout } from '../race-timeout.ts'
-import { sql, type SQL } from './sql.ts'
+import { raceTimeout } from '../runtime/race-timeout.ts'
+import type { SQL } from '../drivers/sql.ts'
 
-export const UNDEFINED_TABLE = '42P01'
+const UNDEFINED_TABLE = '42P01'
 const UNDEFINED_COLUMN = '42703'
+const UNDEFINED_FUNCTION = '42883'
 const DUPLICATE_TABLE = '42P07'
+const INSUFFICIENT_PRIVILEGE = '42501'
 const FAILED_TRANSACTION = '25P02'
 const NOT_PREPARED = '26000'
 const SERIALIZATION_FAILURES = ['40001', '40P01']
 
-/** Whether Postgres gave up a transaction that would go through if it were run again. */
+/** Whether Postgres aborted a transaction that would succeed if it were run again. */
 export function isSerializationFailure(thrown: unknown): boolean {
   return hasSqlState(thrown, ...SERIALIZATION_FAILURES)
 }
 
-/** Whether Postgres gave one of these as the reason, however many errors are around it. */
-export function hasSqlState(thrown: unknown, ...states: readonly unknown[]): boolean {
+/** Whether Postgres denied the role a right. */
+export function isDenied(thrown: unknown): boolean {
+  return hasSqlState(thrown, INSUFFICIENT_PRIVILEGE)
+}
+
+/** Whether Postgres gave one of these codes as the reason, however deep in the chain of causes. */
+function hasSqlState(thrown: unknown, ...states: readonly unknown[]): boolean {
   for (let error = thrown; error instanceof Error; error = error.cause) {
     if (states.includes((error as { code?: unknown }).code)) return true
   }
@@ -27,8 +34,8 @@ export function hasSqlState(thrown: unknown, ...states: readonly unknown[]): boo
 }
 
 /**
- * Runs one statement. `step` says what was being done, in the error and to whoever looks at the statements of
- * the database; it is a text of ours, and parameters never appear in either.
+ * Runs one statement. `step` names what was being done, both in the error and to an operator who looks at the
+ * database's statements. It is our own text, and parameters appear in neither.
  */
 export async function run<Row>(
   executor: Executor,
@@ -37,33 +44,52 @@ export async function run<Row>(
   options?: QueryOptions,
 ): Promise<Row[]> {
   try {
-    const named = sql`${sql.raw(`/* aftercommit: ${step} */ `)}${query}`
+    const named = { text: `/* aftercommit: ${step} */ ${query.text}`, values: query.values }
     return (await executor.query(named, options)) as Row[]
   } catch (thrown) {
     throw storeError(step, thrown)
   }
 }
 
+/** What runInBackground() needs. */
+export interface Background {
+  readonly db: Executor
+  readonly statementTimeoutMs: number
+}
+
 /**
- * The same for the background, which must not wait for ever on a connection whose other end is gone. The
- * statement itself cannot be called off: every one that comes here may also be carried out later.
+ * run() for the background, which must not wait forever on a connection whose other end is gone. The statement itself
+ * cannot be cancelled, so every statement that runs here must be safe to take effect later.
  */
-export async function runWithin<Row>(
-  timeoutMs: number,
-  executor: Executor,
+export async function runInBackground<Row>(
+  { db, statementTimeoutMs }: Background,
   step: string,
   query: SQL,
 ): Promise<Row[]> {
-  const rows = await raceTimeout(run<Row>(executor, step, query), timeoutMs)
+  const rows = await raceTimeout(run<Row>(db, step, query), statementTimeoutMs)
   if (rows !== 'late') return rows
-  const waited = formatDuration(timeoutMs)
-  throw new StoreError('STORE_TIMEOUT', `${step}: the database did not answer in ${waited}`)
+  const waited = formatDuration(statementTimeoutMs)
+  throw new StoreError('STORE_TIMEOUT', `${step}: the database did not respond within ${waited}`)
 }
 
 function storeError(step: string, cause: unknown): StoreError {
   const { code, message } = (cause ?? {}) as { code?: string; message?: string }
   const safe = { cause: withoutData(cause) }
-  if (code === UNDEFINED_TABLE || code === UNDEFINED_COLUMN) {
+  if (code === UNDEFINED_FUNCTION) {
+    return new StoreError(
+      'TABLE_MISSING',
+      `${step}: ${message}; call migrate(), or, if the table is in your own migrations, run drizzle/0001_follows.sql of this package with the names of your table`,
+      safe,
+    )
+  }
+  if (code === UNDEFINED_COLUMN) {
+    return new StoreError(
+      'TABLE_MISSING',
+      `${step}: ${message}; the table is not the one of this version: update it in your own migrations, or, if it is from before the first release, drop it together with its _migrations table and call migrate()`,
+      safe,
+    )
+  }
+  if (code === UNDEFINED_TABLE) {
     return new StoreError(
       'TABLE_MISSING',
       `${step}: ${message}; call migrate(), pass migrate: true, or check the options schema and table`,
@@ -73,7 +99,7 @@ function storeError(step: string, cause: unknown): StoreError {
   if (code === NOT_PREPARED) {
     return new StoreError(
       'STORE_FAILED',
-      `${step}: ${message}; a pooler hands the connections round, so make the client with postgres(url, { prepare: false })`,
+      `${step}: ${message}; a pooler shares connections between clients, so create the client with postgres(url, { prepare: false })`,
       safe,
     )
   }
@@ -81,16 +107,15 @@ function storeError(step: string, cause: unknown): StoreError {
   if (code === DUPLICATE_TABLE) {
     return new StoreError(
       'STORE_FAILED',
-      `${step}: ${message}, and migrate() did not make it; keep the table in your own migrations and do not call migrate(), or drop it`,
+      `${step}: ${message}, but migrate() did not create it; keep the table in your own migrations and do not call migrate(), or drop the table`,
       safe,
     )
   }
   return new StoreError('STORE_FAILED', `${step}: ${message ?? 'the database failed'}`, safe)
 }
 
-// Postgres quotes the whole row in the detail of some errors, postgres.js and PGlite keep the parameters of the
-// statement, and whoever prints an error prints its cause: what is kept says which rule was broken, not with which
-// data.
+// Postgres quotes the whole row in the detail of some errors, and postgres.js and PGlite keep the parameters of the
+// statement. Code that prints an error also prints its cause. What is kept says which rule was broken, not the data.
 const DATA = ['detail', 'where', 'query', 'parameters', 'params', 'args', 'queryOptions']
 
 function withoutData(thrown: unknown): unknown {

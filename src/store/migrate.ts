@@ -1,13 +1,12 @@
-// Applies the generated migrations under drizzle/, those of the outbox or those of the inbox. All of it is one
-// transaction behind an advisory lock that ends with it, so ten instances may start at once and a crash half way
-// leaves nothing.
+// Applies the generated migrations under drizzle/, those of the outbox or of the inbox. All of it is one transaction
+// behind an advisory lock that ends with it, so ten instances may start at once, and a crash half way leaves nothing.
 import { readdir, readFile } from 'node:fs/promises'
 import type { Database, Executor } from '../drivers/driver.ts'
 import { run } from './database.ts'
-import { sql, type SQL } from './sql.ts'
+import { sql, type SQL } from '../drivers/sql.ts'
 import { lockName, quoteName, type TableName } from './table-name.ts'
 
-/** Each kind of table has its own files, which name it as it is called by default. */
+/** Each kind of table has its own files, which use its default name. */
 const FOLDERS = {
   outbox: new URL('../../drizzle/', import.meta.url),
   inbox: new URL('../../drizzle/inbox/', import.meta.url),
@@ -24,14 +23,14 @@ export async function migrate(
 ): Promise<void> {
   const ledger = `${table.name}_migrations`
   const names = (await readdir(FOLDERS[kind])).filter((name) => name.endsWith('.sql')).toSorted()
-  // Without this look a service whose role may not create anything could not call migrate() at all.
+  // Without this check, a service whose role may not create anything could never call migrate().
   const before = await appliedNames(db, table.schema, ledger)
   if (names.every((name) => before.has(name))) return
 
   await db.begin(async (tx) => {
     await lock(tx, lockName(table))
     await createSchema(tx, table.schema)
-    // The files name the table without its schema; with this they mean the right one.
+    // The files name the table without its schema, so the search path has to select it.
     await run(tx, STEP, sql.raw(`set local search_path to ${quoteName(table.schema)}`))
     await run(
       tx,
@@ -65,8 +64,8 @@ async function appliedNames(db: Executor, schema: string, ledger: string): Promi
   return new Set(rows.map((row) => row.name))
 }
 
-// "if not exists" alone asks for the right to create schemas even where the schema is there, and fails when another
-// table, under a lock of its own, brings the same schema at the same time.
+// "if not exists" alone requires the right to create schemas even if the schema exists. It also fails when another
+// table's migration, under its own lock, creates the same schema at the same time.
 async function createSchema(tx: Executor, schema: string): Promise<void> {
   const exists = async () => {
     return await run(tx, STEP, sql`select 1 from pg_namespace where nspname = ${schema}::text`)

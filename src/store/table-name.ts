@@ -1,14 +1,14 @@
-// Names of the schema and the table, checked once and quoted wherever they meet SQL.
+// Names of the schema and the table, checked once and quoted wherever they appear in SQL.
 import { OutboxOptionsError } from '../errors.ts'
-import { isStorable } from '../payload.ts'
-import { sql, type SQL } from './sql.ts'
+import { isStorable } from '../checks/storable.ts'
+import { sql, type SQL } from '../drivers/sql.ts'
 
 export interface TableName {
   readonly schema: string
   readonly name: string
 }
 
-/** Postgres cuts names at 63 bytes without a word; our longest suffix, `_available_idx`, must still fit. */
+/** Postgres silently cuts names at 63 bytes. Our longest suffix, `_available_idx`, must still fit. */
 const MAX_BYTES = { schema: 63, table: 63 - '_available_idx'.length }
 
 export function checkName(option: keyof typeof MAX_BYTES, value: unknown): string {
@@ -20,7 +20,7 @@ export function checkName(option: keyof typeof MAX_BYTES, value: unknown): strin
   if (fits && !value.includes('.')) return value
   if (fits) {
     throw new OutboxOptionsError(
-      `${option} must be a name without a dot, got '${value}'; there is schema: '...' and table: '...'`,
+      `${option} must be a name without a dot, got '${value}'; set schema: '...' and table: '...' separately`,
     )
   }
   throw new OutboxOptionsError(
@@ -36,7 +36,7 @@ export function qualifiedName({ schema, name }: TableName): SQL {
   return sql.raw(`${quoteName(schema)}.${quoteName(name)}`)
 }
 
-/** What an advisory lock on behalf of this table is called. */
+/** The name of advisory locks for this table. */
 export function lockName({ schema, name }: TableName): string {
   return `aftercommit:${quoteName(schema)}.${quoteName(name)}`
 }

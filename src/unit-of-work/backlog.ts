@@ -1,56 +1,55 @@
-// Back-pressure: with maxBacklog set, emit() refuses events while the table holds too many unsent ones. A
-// count per emit would be dear: in between, this process adds what it saved and takes off what it sent. No
-// timer: a process that does nothing asks nothing.
+// Back-pressure: with maxBacklog set, emit() refuses events while the table holds too many unsent ones. Counting on
+// every emit would be expensive. Between counts, this process adds what it saved and subtracts what it sent. There is
+// no timer, so an idle process sends no queries.
 import { performance } from 'node:perf_hooks'
-import { EventRefusedError } from './errors.ts'
-import type { Lifecycle } from './lifecycle.ts'
-import type { Store } from './store/store.ts'
+import { EventRefusedError } from '../errors.ts'
+import type { Store } from '../store/outbox/outbox-store.ts'
 
-/** What other instances do shows in the next count: once a second, and soon when it would be a refusal. */
+/** Work of other instances shows in the next count: after a second, or after 100 ms if emit() would refuse. */
 const FRESH_MS = 1_000
 const FRESH_WHEN_FULL_MS = 100
 
+export interface BacklogParts {
+  readonly store: Pick<Store<never>, 'countPending'>
+  readonly max: number
+  /** Knows how many events of this process have ended so far. */
+  readonly recorder: { readonly endedCount: number }
+}
+
 export class Backlog {
-  readonly #store: Pick<Store<never>, 'countPending'>
-  readonly #max: number | null
+  readonly #store: BacklogParts['store']
+  readonly #max: number
+  readonly #recorder: BacklogParts['recorder']
   #counted = 0
-  /** Saved less sent, since the count. */
-  #change = 0
+  /** Saved minus ended events of this process, at the time of the count. */
+  #changeAtCount = 0
+  #savedCount = 0
   #countedAt = Number.NEGATIVE_INFINITY
   #counting: Promise<void> | null = null
 
-  constructor(
-    store: Pick<Store<never>, 'countPending'>,
-    max: number | null,
-    { events }: Pick<Lifecycle, 'events'>,
-  ) {
+  constructor({ store, max, recorder }: BacklogParts) {
     this.#store = store
     this.#max = max
-    const gone = () => {
-      this.#change -= 1
-    }
-    if (max !== null) events.on('event:published', gone).on('event:dead', gone)
+    this.#recorder = recorder
   }
 
-  /** Before a unit of work, which waits for the count only if it would be refused by the last one. */
+  /** Runs before a unit of work. Waits for the count only if there is none yet, or the last one would refuse events. */
   async refresh(): Promise<void> {
-    if (this.#max === null) return
     const isFull = this.#countedAt === Number.NEGATIVE_INFINITY || this.#waiting >= this.#max
     const freshMs = isFull ? FRESH_WHEN_FULL_MS : FRESH_MS
     if (performance.now() - this.#countedAt < freshMs) return
-    this.#counting ??= this.#count(this.#max).finally(() => {
+    this.#counting ??= this.#count().finally(() => {
       this.#counting = null
     })
     if (isFull) await this.#counting
   }
 
   saved(events: number): void {
-    this.#change += events
+    this.#savedCount += events
   }
 
-  /** Throws when there is no room for that many. */
+  /** Throws when there is no room for that many events. */
   check(count: () => number): void {
-    if (this.#max === null) return
     const events = count()
     if (this.#waiting + events <= this.#max) return
     const remedy =
@@ -64,15 +63,19 @@ export class Backlog {
   }
 
   get #waiting(): number {
-    return Math.max(0, this.#counted + this.#change)
+    return Math.max(0, this.#counted + this.#change - this.#changeAtCount)
   }
 
-  // A count that fails says nothing about the backlog; the unit of work will meet the database itself.
-  async #count(max: number): Promise<void> {
+  get #change(): number {
+    return this.#savedCount - this.#recorder.endedCount
+  }
+
+  // A failed count says nothing about the backlog. The unit of work will run into the database error itself.
+  async #count(): Promise<void> {
     const before = this.#change
     try {
-      this.#counted = await this.#store.countPending(max + 1)
-      this.#change -= before
+      this.#counted = await this.#store.countPending(this.#max + 1)
+      this.#changeAtCount = before
       this.#countedAt = performance.now()
     } catch {}
   }

@@ -1,6 +1,6 @@
-// Which nested transactions run inside a transaction, level by level. Savepoints are a stack: one that rolls back takes
-// along what was done beside it, and whoever did that would be told that it is saved.
-import { OutboxError, overError } from './errors.ts'
+// Which nested transactions run inside a transaction, level by level. Savepoints are a stack: one that rolls back also
+// undoes what ran beside it, although that code saw its own work succeed.
+import { OutboxError, overError } from '../errors.ts'
 
 export class Nesting {
   readonly #outer: Nesting | null
@@ -12,7 +12,7 @@ export class Nesting {
     this.#outer = outer
   }
 
-  /** Runs a nested transaction, which is told its own level. */
+  /** Runs a nested transaction and passes it its own level. */
   async nest<T>(savepoint: (inner: Nesting) => Promise<T>): Promise<T> {
     const inner = new Nesting(this)
     for (const other of this.#running) other.#ranBeside = inner.#ranBeside = true
@@ -29,7 +29,7 @@ export class Nesting {
     }
   }
 
-  /** When the work of this level has ended: throws if it must not be kept. */
+  /** Runs when the work of this level has ended. Throws if the work must not be kept. */
   check(): void {
     if (this.#running.size > 0) throw overError('a nested transaction was still running')
     if (!this.#isTorn) return

@@ -1,115 +1,125 @@
-// One unit of work while its callback runs: its events, and the savepoints inside it. No client has a hook for
-// either, so the transaction that the callback gets is one that its driver watches for us.
+// One unit of work while its callback runs: its events, and the savepoints inside it. No client has a hook for either,
+// so the driver wraps the transaction that the callback gets, and reports every use of it here.
 import type { Backlog } from './backlog.ts'
-import type { OpenTransaction } from './drivers/driver.ts'
-import { type Emit, type EmitArguments, prepareEmitted } from './emit.ts'
-import { overError } from './errors.ts'
-import type { PreparedEvent } from './events.ts'
+import type { OpenTransaction } from '../drivers/driver.ts'
+import { type Emit, type EmitArguments, prepareEmitted } from '../event/emit.ts'
+import { nestedOverError, OutboxError, overError } from '../errors.ts'
+import type { PreparedEvent } from '../event/event.ts'
 import { Nesting } from './nesting.ts'
-import type { ResolvedOptions } from './options.ts'
-import { enclosingScope, type OpenScope, runInScope, scopeOf } from './scopes.ts'
+import type { ResolvedOptions } from '../options/options.ts'
+import { enclosing, type Surrounding, runInside, innermostOf } from './surroundings.ts'
 
 type Nested = (tx: unknown) => unknown
 
-/** The transaction itself, or a savepoint in it. Whatever happens in a scope vanishes with it. */
-export interface Scope extends OpenScope {
+/** The transaction itself, or a savepoint in it. Everything that happens in a level is undone with it. */
+export interface Level extends Surrounding {
   readonly unit: OpenUnit
-  readonly parent: Scope | null
-  /** As the callback sees it. */
+  readonly parent: Level | null
+  /** The transaction as the callback sees it. */
   readonly tx: unknown
-  /** Opens a scope inside this one. */
+  /** Opens a level inside this one. */
   readonly savepoint: (work: Nested) => Promise<unknown>
   readonly nesting: Nesting
   state: 'open' | 'kept' | 'rolled back'
 }
 
-type Emitted = { readonly scope: Scope } & (
+type Emitted = { readonly level: Level } & (
   | { readonly event: PreparedEvent }
   | { readonly refusal: unknown }
 )
 
+export interface OpenUnitParts extends Pick<Surrounding, 'owner' | 'client'> {
+  readonly open: OpenTransaction<unknown>
+  readonly options: ResolvedOptions
+  readonly backlog: Backlog | null
+}
+
 export class OpenUnit {
   readonly #options: ResolvedOptions
-  readonly #backlog: Backlog
-  readonly #root: Scope
+  readonly #backlog: Backlog | null
+  readonly #root: Level
   readonly #emitted: Emitted[] = []
   #sealed = false
 
-  constructor(
-    open: OpenTransaction<unknown>,
-    options: ResolvedOptions,
-    backlog: Backlog,
-    place: Pick<OpenScope, 'owner' | 'client'>,
-  ) {
+  constructor({ open, options, backlog, owner, client }: OpenUnitParts) {
     this.#options = options
     this.#backlog = backlog
-    this.#root = this.#openScope(open, null, place, new Nesting())
+    this.#root = this.#openLevel(open, null, { owner, client }, new Nesting())
   }
 
   run<T>(work: (tx: unknown) => Promise<T> | T): Promise<T> {
-    return runInScope(this.#root, async () => settle(work(this.#root.tx)))
+    return runInside(this.#root, async () => awaitAll(work(this.#root.tx)))
   }
 
   readonly emit: Emit = ((...given: EmitArguments) => {
-    const here = scopeOf(this.#root.owner) as Scope | undefined
-    const scope = here?.unit === this ? here : this.#root
-    if (this.#sealed || scope.state !== 'open') throw overError('emit() was called')
-    const prepared = this.#prepare(given, scope)
-    for (const event of prepared) this.#emitted.push({ scope, event })
-    const ids = prepared.map(({ id }) => id)
-    return Array.isArray(given[0]) ? ids : ids[0]!
+    const here = innermostOf(this.#root.owner) as Level | undefined
+    const level = here?.unit === this ? here : this.#root
+    if (this.#sealed) throw overError('emit() was called')
+    try {
+      if (level.state !== 'open') throw nestedOverError()
+      const prepared = prepareEmitted(given, this.#options)
+      this.#backlog?.check(() => this.#kept().length + prepared.length)
+      for (const event of prepared) this.#emitted.push({ level, event })
+      const ids = prepared.map(({ id }) => id)
+      return Array.isArray(given[0]) ? ids : ids[0]!
+    } catch (refusal) {
+      this.#emitted.push({ level, refusal })
+      throw refusal
+    }
   }) as Emit
+
+  /**
+   * Work that joined this unit at the level has failed. Half of it may be done, so the level cannot be kept, even if the
+   * application catches the error.
+   */
+  doom(level: Level, cause: unknown): void {
+    const refusal = new OutboxError(
+      'NESTED',
+      "withOutbox() inside this unit of work failed, and its error was caught, so the whole unit rolls back; let the inner one fail alone with nested: 'savepoint'",
+      { cause },
+    )
+    this.#emitted.push({ level, refusal })
+  }
 
   /** Ends the unit: nothing more can be emitted or executed in it. */
   seal(): void {
     this.#sealed = true
   }
 
-  /** Ends the unit and answers its events, in the order of emit. */
+  /** Ends the unit and returns its events, in the order of emit(). */
   finish(): readonly PreparedEvent[] {
     this.seal()
     this.#root.nesting.check()
     const kept = this.#kept()
     for (const one of kept) {
-      // Somebody may have caught the refusal. Committing without the event would lose it all the same.
+      // The application may have caught the refusal. Committing without the event would still lose it.
       if ('refusal' in one) throw one.refusal
     }
     return kept.map((one) => (one as { event: PreparedEvent }).event)
   }
 
   #kept(): Emitted[] {
-    return this.#emitted.filter(({ scope }) => isKept(scope))
+    return this.#emitted.filter(({ level }) => isKept(level))
   }
 
-  #prepare(given: EmitArguments, scope: Scope): PreparedEvent[] {
-    try {
-      const prepared = prepareEmitted(given, this.#options)
-      this.#backlog.check(() => this.#kept().length + prepared.length)
-      return prepared
-    } catch (refusal) {
-      this.#emitted.push({ scope, refusal })
-      throw refusal
-    }
-  }
-
-  #openScope(
+  #openLevel(
     open: OpenTransaction<unknown>,
-    parent: Scope | null,
-    { owner, client }: Pick<OpenScope, 'owner' | 'client'>,
+    parent: Level | null,
+    { owner, client }: Pick<Surrounding, 'owner' | 'client'>,
     nesting: Nesting,
-  ): Scope {
-    const savepoint = (work: Nested) => this.#nest(open, scope, work)
+  ): Level {
+    const savepoint = (work: Nested) => this.#nest(open, level, work)
     const use = () => {
-      // A statement that slipped in behind the save and failed would turn COMMIT into a rollback that
-      // reports success, and the events would be published for nothing.
-      if (this.#sealed || scope.state !== 'open') throw overError('the transaction was used')
+      // If a statement slipped in after the save and failed, COMMIT would roll back yet report success, and events
+      // would be published that were never saved.
+      if (this.#sealed || level.state !== 'open') throw overError('the transaction was used')
     }
     const tx = open.guarded({ use, savepoint })
-    const scope: Scope = {
+    const level: Level = {
       kind: 'withOutbox()',
       owner,
       client,
-      outer: enclosingScope(),
+      outer: enclosing(),
       isOver: () => this.#sealed,
       unit: this,
       parent,
@@ -118,40 +128,40 @@ export class OpenUnit {
       nesting,
       state: 'open',
     }
-    return scope
+    return level
   }
 
-  /** A savepoint: what is emitted inside is kept only if it is. */
-  async #nest(open: OpenTransaction<unknown>, parent: Scope, work: Nested): Promise<unknown> {
-    let scope: Scope | null = null
+  /** Runs a savepoint. Events emitted inside are kept only if it is. */
+  async #nest(open: OpenTransaction<unknown>, parent: Level, work: Nested): Promise<unknown> {
+    let level: Level | null = null
     try {
       const result = await parent.nesting.nest((nesting) =>
         open.savepoint((inner) => {
-          const opened = this.#openScope(inner, parent, parent, nesting)
-          scope = opened
-          return runInScope(opened, async () => {
-            const answer = await settle(work(opened.tx))
+          const opened = this.#openLevel(inner, parent, parent, nesting)
+          level = opened
+          return runInside(opened, async () => {
+            const answer = await awaitAll(work(opened.tx))
             nesting.check()
             return answer
           })
         }),
       )
-      if (scope) (scope as Scope).state = 'kept'
+      if (level) (level as Level).state = 'kept'
       return result
     } catch (error) {
-      if (scope) (scope as Scope).state = 'rolled back'
+      if (level) (level as Level).state = 'rolled back'
       throw error
     }
   }
 }
 
-// A list of queries is how sql.begin() of postgres.js takes several at once. Nobody else would send them.
-export function settle<T>(answered: T): T | Promise<T> {
+// A callback may return a list of queries, as with postgres.js's sql.begin(). No other code would await and send them.
+export function awaitAll<T>(answered: T): T | Promise<T> {
   return Array.isArray(answered) ? Promise.all(answered) : answered
 }
 
-function isKept(scope: Scope): boolean {
-  for (let one: Scope | null = scope; one; one = one.parent) {
+function isKept(level: Level): boolean {
+  for (let one: Level | null = level; one; one = one.parent) {
     if (one.state === 'rolled back') return false
   }
   return true

@@ -1,30 +1,32 @@
-// withOutbox() and emit(): collect while the work runs, save as the last statement before COMMIT, hand
-// over after it. A crash before COMMIT leaves nothing; a crash after it leaves leased rows.
+// withOutbox() and emit(): events are collected while the work runs, saved in the last statement before COMMIT, and
+// handed over after it. A crash before COMMIT leaves nothing; a crash after it leaves leased rows.
+import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Backlog } from './backlog.ts'
-import type { Database, Executor, TransactionSettings } from './drivers/driver.ts'
-import type { Emit } from './emit.ts'
-import { OutboxError, OutboxOptionsError } from './errors.ts'
-import type { PreparedEvent } from './events.ts'
-import type { BirthLease } from './fast-path.ts'
-import type { ResolvedOptions } from './options.ts'
-import { OpenUnit, type Scope, settle } from './open-unit.ts'
-import { openOn, scopeOf, secondTransaction } from './scopes.ts'
-import { isSerializationFailure } from './store/database.ts'
-import type { SavedEvent, Store } from './store/store.ts'
-import { rejectUnknown, requireBoolean, requireCount, requireOneOf } from './validate.ts'
+import type { Database, Executor, TransactionSettings } from '../drivers/driver.ts'
+import type { Emit } from '../event/emit.ts'
+import { OutboxError, OutboxOptionsError } from '../errors.ts'
+import type { PreparedEvent } from '../event/event.ts'
+import type { ResolvedOptions } from '../options/options.ts'
+import type { BirthLease, NextStep } from './hand-over.ts'
+import { OpenUnit, type Level, awaitAll } from './open-unit.ts'
+import { openOn, innermostOf, secondTransaction } from './surroundings.ts'
+import { isSerializationFailure } from '../store/database.ts'
+import type { SavedEvent, Store } from '../store/outbox/outbox-store.ts'
+import { rejectUnknown, requireBoolean, requireCount, requireOneOf } from '../checks/checks.ts'
 
-/** What Postgres takes when it begins a transaction (isolation level, access mode, deferrable), and two of ours. */
+/** Postgres's own settings for a transaction (isolation level, access mode, deferrable), and two of ours. */
 export interface UnitOfWorkOptions extends TransactionSettings {
   /**
-   * What a unit of work does inside another: become part of it, become a savepoint in it, so that it can
-   * fail alone, or refuse. @default 'join'
+   * What a unit of work does inside another: `'join'` makes it part of the outer one, `'savepoint'` lets it fail alone,
+   * and `'error'` refuses it. If one that joined fails, the whole unit rolls back, even if the error is caught.
+   * @default 'join'
    */
   nested?: 'join' | 'savepoint' | 'error'
   /**
-   * How often the whole work is run again, with its events reset, when Postgres could not serialize it
-   * (40001) or had to break a deadlock (40P01). The work must not have effects elsewhere. @default 0
+   * How often to run the whole work again, with its events reset, after a serialization failure (40001) or a deadlock
+   * (40P01). The work must not have effects outside the database. @default 0
    */
   retry?: number
 }
@@ -33,13 +35,9 @@ export interface UnitsOfWorkParts {
   readonly db: Database<unknown>
   readonly store: Pick<Store<Executor>, 'save'>
   readonly options: ResolvedOptions
-  readonly backlog: Backlog
-  /** The token of this process: whatever it saves is born in its hands. */
-  readonly token: string
-  /** Whether the immediate path would take these events now. */
-  readonly wanted: (events: readonly PreparedEvent[]) => boolean
-  /** The next step. `lease` is null when the events were born without one. */
-  readonly afterCommit: (events: readonly SavedEvent[], lease: BirthLease | null) => void
+  /** null without maxBacklog. */
+  readonly backlog: Backlog | null
+  readonly delivery: NextStep
 }
 
 type Work<T> = (tx: never, emit: never) => Promise<T> | T
@@ -49,18 +47,20 @@ const RETRY_JITTER_MS = 20
 
 export class UnitsOfWork {
   readonly #parts: UnitsOfWorkParts
+  /** The lease token of every event that this outbox saves. */
+  readonly #token = randomUUID()
 
   constructor(parts: UnitsOfWorkParts) {
     this.#parts = parts
   }
 
-  /** For code deep in the call stack that was not handed `emit`. */
+  /** For code deep in the call stack that has no `emit` of its own. */
   readonly emit: Emit = ((...given: Parameters<Emit>) => {
-    const scope = scopeOf(this) as Scope | undefined
-    if (scope) return scope.unit.emit(...given)
+    const level = innermostOf(this) as Level | undefined
+    if (level) return level.unit.emit(...given)
     const remedy =
       openOn(this.#parts.db.client) === 'once()'
-        ? 'make it one with the handling: outbox.withOutbox((tx, emit) => inbox.onceIn(tx, message, ...))'
+        ? 'to emit while handling a message, use outbox.withOutbox((tx, emit) => inbox.onceIn(tx, message, ...))'
         : 'wrap the work in outbox.withOutbox()'
     throw new OutboxError(
       'NO_UNIT_OF_WORK',
@@ -79,54 +79,59 @@ export class UnitsOfWork {
     requireOneOf('nested', nested, ['join', 'savepoint', 'error'])
     requireCount('retry', retry, 100, 0)
     checkSettings(config)
-    const outer = scopeOf(this) as Scope | undefined
+    const outer = innermostOf(this) as Level | undefined
     if (outer && !outer.isOver()) return await this.#runNested(outer, work, options)
     const inside = openOn(this.#parts.db.client)
-    if (inside === 'once()') throw secondTransaction('withOutbox()', inside)
+    if (inside) throw secondTransaction('withOutbox()', inside)
     for (let left = retry; ; left -= 1) {
       try {
         return await this.#runOnce(work, config)
       } catch (error) {
         if (left <= 0 || !isSerializationFailure(error)) throw error
-        // Two that clashed would clash again in step.
+        // Without jitter, two units of work that clashed would clash again.
         await delay(Math.random() * RETRY_JITTER_MS)
       }
     }
   }
 
-  async #runNested<T>(outer: Scope, work: Work<T>, options: UnitOfWorkOptions): Promise<T> {
+  async #runNested<T>(outer: Level, work: Work<T>, options: UnitOfWorkOptions): Promise<T> {
     const { nested = 'join', retry: _, ...config } = options
     if (nested === 'error') {
-      throw new OutboxError('NESTED', 'withOutbox() with nested: error was called inside another')
+      throw new OutboxError(
+        'NESTED',
+        "withOutbox() with nested: 'error' was called inside another unit of work; call it outside, or allow 'join' or 'savepoint'",
+      )
     }
     const [setting] = Object.keys(config)
     if (setting) {
       throw new OutboxError(
         'NESTED',
-        `${setting} cannot be set on a unit of work inside another, which has begun its transaction; set it on the outer one`,
+        `${setting} cannot be set on a nested unit of work, because the transaction has already begun; set it on the outer one`,
       )
     }
     const { emit } = outer.unit
-    if (nested === 'join') return await settle(work(outer.tx as never, emit as never))
+    if (nested === 'join') {
+      try {
+        return await awaitAll(work(outer.tx as never, emit as never))
+      } catch (error) {
+        outer.unit.doom(outer, error)
+        throw error
+      }
+    }
     return (await outer.savepoint((tx) => work(tx as never, emit as never))) as T
   }
 
   async #runOnce<T>(work: Work<T>, settings: TransactionSettings): Promise<T> {
-    const { db, store, options, backlog, token, wanted, afterCommit } = this.#parts
-    await backlog.refresh()
-    let saved: SavedEvent[] = []
-    let lease: Omit<BirthLease, 'committedAt'> | null = null
+    const { db, options, backlog, delivery } = this.#parts
+    if (backlog) await backlog.refresh()
+    let saved: Saved | null = null
     let thrown: { error: unknown } | null = null
 
     const transaction = db.begin(async (open) => {
-      const unit = new OpenUnit(open, options, backlog, { owner: this, client: db.client })
+      const unit = new OpenUnit({ open, options, backlog, owner: this, client: db.client })
       try {
         const result = await unit.run((unitTx) => work(unitTx as never, unit.emit as never))
-        const events = unit.finish()
-        if (events.length === 0) return result
-        const ms = wanted(events) ? options.thresholdMs : 0
-        if (ms > 0) lease = { token, deadline: performance.now() + ms }
-        saved = await store.save(open, events, { token, workerId: options.workerId, ms })
+        saved = await this.#save(open, unit.finish())
         return result
       } catch (error) {
         unit.seal()
@@ -135,17 +140,36 @@ export class UnitsOfWork {
       }
     }, settings)
 
-    // Only a confirmed COMMIT gets past this line. If its outcome is unknown nothing is published here,
-    // and the fallback finds the rows if they exist.
+    // Rule 3: only a confirmed COMMIT gets past this line. If the outcome of COMMIT is unknown, nothing is published
+    // here, and the fallback finds the rows if they exist.
     const result = await transaction.catch((error) => {
-      // A failing ROLLBACK must not hide what the work itself threw.
+      // A failed ROLLBACK must not hide the error that the work threw.
       throw thrown ? thrown.error : error
     })
-    const committedAt = performance.now()
-    backlog.saved(saved.length)
-    if (saved.length > 0) afterCommit(saved, lease && { ...(lease as BirthLease), committedAt })
+    if (saved === null) return result
+    const { events, lease } = saved as Saved
+    backlog?.saved(events.length)
+    delivery.handOver(events, lease && { ...lease, committedAt: performance.now() })
     return result
   }
+
+  /** The last statement before COMMIT. Events that the immediate path would not take are saved without a lease. */
+  async #save(open: Executor, events: readonly PreparedEvent[]): Promise<Saved | null> {
+    const { store, options, delivery } = this.#parts
+    if (events.length === 0) return null
+    const { thresholdMs, workerId } = options
+    const token = this.#token
+    const ms = delivery.takesAny(events) ? thresholdMs : 0
+    const deadline = performance.now() + ms
+    const saved = await store.save(open, events, { token, workerId, ms })
+    return { events: saved, lease: ms > 0 ? { token, deadline } : null }
+  }
+}
+
+/** What a unit of work has saved, and its lease, if any. */
+interface Saved {
+  readonly events: readonly SavedEvent[]
+  readonly lease: Omit<BirthLease, 'committedAt'> | null
 }
 
 const SETTINGS = {
@@ -153,7 +177,7 @@ const SETTINGS = {
   accessMode: ['read only', 'read write'],
 } as const
 
-// Drivers write these into the text of a statement.
+// Checked here, because drivers put these values into the text of a statement.
 function checkSettings({ isolationLevel, accessMode, deferrable }: TransactionSettings): void {
   if (isolationLevel) requireOneOf('isolationLevel', isolationLevel, SETTINGS.isolationLevel)
   if (accessMode) requireOneOf('accessMode', accessMode, SETTINGS.accessMode)

@@ -1,51 +1,59 @@
-// Dead letters: events that were given up, and what a person may do about them. A retried one keeps its id
-// and its place in the order, so the events of its aggregate that are still waiting go after it.
-import { show } from './duration.ts'
-import { OutboxOptionsError } from './errors.ts'
-import type { Logger } from './logger.ts'
+// Dead letters: events that the outbox gave up on, and what a person can do about them. A retried dead letter keeps its
+// id and its place in the order, so waiting events of its lane go out after it.
+import { show } from '../checks/duration.ts'
+import { OutboxOptionsError } from '../errors.ts'
+import type { Bell } from '../runtime/bell.ts'
+import type { Logger } from '../runtime/logger.ts'
 import type {
   DeadLetter,
   DeadLetterFilter,
   DeadLetterPage,
   DeadLettersChanged,
   Store,
-} from './store/store.ts'
-import { rejectUnknown, requireCount } from './validate.ts'
+} from '../store/outbox/outbox-store.ts'
+import { rejectUnknown, requireCount } from '../checks/checks.ts'
 
 type DeadLetterStore = Pick<
   Store<never>,
   'listDeadLetters' | 'retryDeadLetters' | 'discardDeadLetters' | 'countDeadLetters'
 >
 
-/** Which ones; `{ all: true }` for every one there is. */
+/** Which dead letters to change; `{ all: true }` selects every one. */
 export type DeadLetterSelection = DeadLetterFilter | { all: true }
 
 export interface DeadLetterListing extends DeadLetterFilter {
   /** @default 100 */
   limit?: number
-  /** The `seq` of the last one seen, for the next page. */
+  /** The `seq` of the last dead letter on the previous page. */
   afterSeq?: number
 }
 
 const FILTERS = ['id', 'type', 'aggregateType', 'aggregateId', 'diedSince', 'diedBefore']
 const PAGE = 1_000
-/** In the check; whoever wants to know more exactly asks stats(). */
+/** The check counts no further; stats() estimates beyond this. */
 const COUNTED = 10_000
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
+
+export interface DeadLettersParts {
+  readonly store: DeadLetterStore
+  readonly logger: Logger
+  /** Rung when dead letters may be sent again, or no longer hold others back. */
+  readonly bell: Bell
+}
 
 export class DeadLetters {
   readonly #store: DeadLetterStore
   readonly #logger: Logger
-  readonly #wakePoller: () => void
+  readonly #bell: Bell
 
   /** @internal Use outbox.deadLetters. */
-  constructor(store: DeadLetterStore, logger: Logger, wakePoller: () => void) {
+  constructor({ store, logger, bell }: DeadLettersParts) {
     this.#store = store
     this.#logger = logger
-    this.#wakePoller = wakePoller
+    this.#bell = bell
   }
 
-  /** The oldest first, each with its payload and the error it died of. */
+  /** Returns dead letters, oldest first, each with its payload and its last error. */
   async list(listing: DeadLetterListing = {}): Promise<DeadLetter[]> {
     const { limit = 100, afterSeq = 0, ...filter } = listing
     rejectUnknown('deadLetters.list()', listing, [...FILTERS, 'limit', 'afterSeq'])
@@ -54,37 +62,37 @@ export class DeadLetters {
     return await this.#store.listDeadLetters(checkFilter(filter), { limit, afterSeq })
   }
 
-  /** Gives them all their attempts back; answers how many there were. */
+  /** Makes the selected dead letters pending again, with all their attempts. Returns how many there were. */
   async retry(selection: DeadLetterSelection): Promise<number> {
     const filter = requireSelection('deadLetters.retry()', selection)
     const count = await inPages((page) => this.#store.retryDeadLetters(filter, page))
     if (count > 0) this.#logger.info({ count }, 'dead letters reset for retry')
-    this.#wakePoller()
+    this.#bell.ring()
     return count
   }
 
-  /** Deletes them for good; answers how many there were. */
+  /** Deletes the selected dead letters for good. Returns how many there were. */
   async discard(selection: DeadLetterSelection): Promise<number> {
     const filter = requireSelection('deadLetters.discard()', selection)
     const count = await inPages((page) => this.#store.discardDeadLetters(filter, page))
     if (count > 0) this.#logger.info({ count }, 'dead letters discarded')
-    this.#wakePoller()
+    this.#bell.ring()
     return count
   }
 
-  /** @internal Warns while there are any. */
+  /** @internal Logs a warning while there are dead letters. */
   async check(): Promise<void> {
     const byType = await this.#store.countDeadLetters(COUNTED)
     const count = Object.values(byType).reduce((sum, ofType) => sum + ofType, 0)
     if (count === 0) return
     this.#logger.warn(
       { count, byType },
-      'dead letters need a person: see outbox.deadLetters.list(), then retry() or discard()',
+      'there are dead letters; see outbox.deadLetters.list(), then retry() or discard() them',
     )
   }
 }
 
-// From the oldest to the newest: one that dies again meanwhile is not met twice.
+// From the oldest to the newest, so that an event that dies again meanwhile is not changed twice.
 async function inPages(
   change: (page: DeadLetterPage) => Promise<DeadLettersChanged>,
 ): Promise<number> {
@@ -97,7 +105,7 @@ async function inPages(
   return total
 }
 
-// Everything is never meant by accident: an empty filter is most often a variable that was undefined.
+// An empty filter must not select everything: it is most often a variable that was undefined.
 function requireSelection(owner: string, selection: DeadLetterSelection): DeadLetterFilter {
   rejectUnknown(owner, selection, [...FILTERS, 'all'])
   const { all, ...filter } = selection as DeadLetterFilter & { all?: unknown }
@@ -111,8 +119,8 @@ function requireSelection(owner: string, selection: DeadLetterSelection): DeadLe
     )
   }
   if (!given && all !== true) {
-    const remedy = `say which ones (${FILTERS.join(', ')}), or { all: true } for every one`
-    throw new OutboxOptionsError(`${owner} takes a filter: ${remedy}`)
+    const remedy = `select by ${FILTERS.join(', ')}, or pass { all: true } for all dead letters`
+    throw new OutboxOptionsError(`${owner} needs a filter: ${remedy}`)
   }
   return checkFilter(filter)
 }

@@ -1,39 +1,38 @@
-// A look inside: what the table holds, how this process has been doing, and whether that is a worry.
+// Health: what the table holds, how this process has been doing, and whether either exceeds a limit.
 // Read only. Nothing on the path depends on it.
 import { performance } from 'node:perf_hooks'
-import type { Unreachable } from './circuit.ts'
-import { type Duration, formatDuration, show } from './duration.ts'
-import { OutboxOptionsError, toError } from './errors.ts'
-import type { Lifecycle } from './lifecycle.ts'
-import type { Round } from './poller.ts'
-import type { Store, TableStats } from './store/store.ts'
+import type { Unreachable } from '../delivery/circuits.ts'
+import { type Duration, formatDuration, show } from '../checks/duration.ts'
+import { OutboxOptionsError, toError } from '../errors.ts'
+import type { Lifecycle } from '../lifecycle.ts'
+import type { Store, TableStats } from '../store/outbox/outbox-store.ts'
 import type { Unrouted } from './unrouted.ts'
-import { rejectUnknown, requireCount, requireDuration } from './validate.ts'
+import { rejectUnknown, requireCount, requireDuration } from '../checks/checks.ts'
 
 /** What the table holds, and what this process did in the last minute. */
 export interface OutboxStats extends TableStats {
   readonly lastMinute: {
     readonly published: number
-    /** Tries that came to nothing, whatever the reason. */
+    /** Failed attempts, for any recorded reason, including outages. */
     readonly failed: number
-    /** Acks for events that had been recorded as published already: they went out twice. */
+    /** Acks for events that had already been recorded as published: these went out twice. */
     readonly duplicates: number
-    /** Rounds of the fallback, and how many events they claimed. */
+    /** Rounds of the fallback, and below, how many events they claimed. */
     readonly polls: number
     readonly claimed: number
-    /** The longest of these rounds, be it one that failed. */
+    /** The longest of these rounds, including rounds that failed. */
     readonly longestPollMs: number
   }
 }
 
 export interface HealthLimits {
-  /** Unsent events in the table. @default 1000 */
+  /** The most unsent events in the table. @default 1000 */
   maxPending?: number
-  /** The share of tries that failed in the last minute, once there were 20 of them. @default 0.05 */
+  /** The highest share of failed attempts in the last minute. Applies from 20 attempts on. @default 0.05 */
   maxFailureRate?: number
   /** The longest round of the fallback in the last minute. @default '5s' */
   maxPoll?: Duration
-  /** Dead letters. @default no limit, but 0 with `onDeadLetter: 'hold'`, where each stops an aggregate */
+  /** The most dead letters. @default no limit, but 0 with `onDeadLetter: 'hold'`, where each stops a lane */
   maxDead?: number
 }
 
@@ -46,7 +45,7 @@ export interface OutboxHealth {
   readonly ok: boolean
   /** What is wrong; empty when all is well. */
   readonly flags: readonly HealthFlag[]
-  /** null when the database could not be asked. */
+  /** null when the database could not be queried. */
   readonly stats: OutboxStats | null
 }
 
@@ -55,24 +54,21 @@ const FEWEST_TRIES = 20
 
 type Tally = { -readonly [Name in keyof OutboxStats['lastMinute']]: number }
 
+export interface HealthParts {
+  readonly store: Pick<Store<never>, 'stats' | 'countPending'>
+  readonly delivery: { unreachable(): readonly Unreachable[] }
+  readonly unrouted: Pick<Unrouted, 'count'>
+  readonly lifecycle: Lifecycle
+  readonly deadLettersHold: boolean
+}
+
 export class Health {
-  readonly #store: Pick<Store<never>, 'stats' | 'countPending'>
-  readonly #circuits: { unreachable(): readonly Unreachable[] }
-  readonly #unrouted: Pick<Unrouted, 'count'>
-  readonly #deadLettersHold: boolean
+  readonly #parts: HealthParts
   #seconds: { readonly at: number; readonly tally: Tally }[] = []
 
-  constructor(
-    store: Pick<Store<never>, 'stats' | 'countPending'>,
-    circuits: { unreachable(): readonly Unreachable[] },
-    unrouted: Pick<Unrouted, 'count'>,
-    { events }: Lifecycle,
-    deadLettersHold: boolean,
-  ) {
-    this.#store = store
-    this.#circuits = circuits
-    this.#unrouted = unrouted
-    this.#deadLettersHold = deadLettersHold
+  constructor(parts: HealthParts) {
+    const { events } = parts.lifecycle
+    this.#parts = parts
     const count = (name: keyof Tally) => () => {
       this.#thisSecond()[name] += 1
     }
@@ -80,26 +76,16 @@ export class Health {
     events.on('event:failed', count('failed'))
     events.on('event:dead', count('failed'))
     events.on('event:duplicate', count('duplicates'))
-  }
-
-  /** Runs one round of the fallback and keeps in mind how it went. */
-  async watchPoll(run: () => Promise<Round>): Promise<Round> {
-    const startedAt = performance.now()
-    let claimed = 0
-    try {
-      const round = await run()
-      claimed = round.claimed
-      return round
-    } finally {
+    events.on('poll:done', ({ claimed, durationMs }) => {
       const tally = this.#thisSecond()
       tally.polls += 1
       tally.claimed += claimed
-      tally.longestPollMs = Math.max(tally.longestPollMs, performance.now() - startedAt)
-    }
+      tally.longestPollMs = Math.max(tally.longestPollMs, durationMs)
+    })
   }
 
   async stats(): Promise<OutboxStats> {
-    const table = await this.#store.stats()
+    const table = await this.#parts.store.stats()
     const lastMinute = emptyTally()
     this.#forgetOld()
     for (const { tally } of this.#seconds) {
@@ -112,8 +98,8 @@ export class Health {
   }
 
   async health(limits: HealthLimits = {}): Promise<OutboxHealth> {
-    const resolved = resolveLimits(limits, this.#deadLettersHold)
-    const flags: HealthFlag[] = this.#circuits.unreachable().map(({ publisher, topic }) => ({
+    const resolved = resolveLimits(limits, this.#parts.deadLettersHold)
+    const flags: HealthFlag[] = this.#parts.delivery.unreachable().map(({ publisher, topic }) => ({
       flag: 'circuit',
       message: `${topic === null ? 'the broker' : `the topic '${topic}'`} of the publisher '${publisher}' is out of reach`,
     }))
@@ -121,16 +107,16 @@ export class Health {
     try {
       stats = await this.stats()
       flags.push(...redFlags(stats, resolved, await this.#countPending(stats, resolved)))
-      flags.push(...unroutedFlags(await this.#unrouted.count()))
+      flags.push(...unroutedFlags(await this.#parts.unrouted.count()))
     } catch (thrown) {
       flags.push({ flag: 'database', message: toError(thrown).message })
     }
     return { ok: flags.length === 0, flags, stats }
   }
 
-  // An estimate may be far off; whether it is more than the limit can be counted.
+  // An estimate may be far off, but counting up to just past the limit is cheap.
   async #countPending({ pending }: OutboxStats, { maxPending }: ResolvedLimits): Promise<number> {
-    return pending.exact ? pending.count : await this.#store.countPending(maxPending + 1)
+    return pending.exact ? pending.count : await this.#parts.store.countPending(maxPending + 1)
   }
 
   #thisSecond(): Tally {
@@ -161,14 +147,18 @@ function redFlags(
   const { published, failed, longestPollMs } = lastMinute
   const flags: HealthFlag[] = []
   if (pending > limits.maxPending) {
-    flags.push({ flag: 'pending', message: `more than ${limits.maxPending} events wait` })
+    flags.push({
+      flag: 'pending',
+      message: `more than ${limits.maxPending} events are waiting to be sent`,
+    })
   }
   if (dead.count > limits.maxDead) {
-    flags.push({ flag: 'dead', message: `${dead.count} dead letters need a person` })
+    const message = `${countOf(dead.count, 'dead letter')} must be retried or discarded`
+    flags.push({ flag: 'dead', message })
   }
   const tries = published + failed
   if (tries >= FEWEST_TRIES && failed / tries > limits.maxFailureRate) {
-    const message = `${failed} of ${tries} tries failed in the last minute`
+    const message = `${failed} of ${tries} attempts failed in the last minute`
     flags.push({ flag: 'failures', message })
   }
   if (longestPollMs > limits.maxPollMs) {
@@ -182,7 +172,7 @@ function redFlags(
 function unroutedFlags(byTopic: Record<string, number>): HealthFlag[] {
   return Object.entries(byTopic).map(([topic, count]) => ({
     flag: 'unrouted',
-    message: `${count} events wait for the topic '${topic}', which has no route; add one, or set otherwise`,
+    message: `${countOf(count, 'event')} ${count === 1 ? 'waits' : 'wait'} for the topic '${topic}', which has no route; add one, or set the option 'otherwise' of routerPublisher()`,
   }))
 }
 
@@ -199,7 +189,7 @@ function resolveLimits(limits: HealthLimits, deadLettersHold: boolean): Resolved
   const { maxDead = deadLettersHold ? 0 : Number.MAX_SAFE_INTEGER } = limits
   if (!(maxFailureRate >= 0 && maxFailureRate <= 1)) {
     throw new OutboxOptionsError(
-      `maxFailureRate must be a share from 0 to 1, got ${show(maxFailureRate)}`,
+      `maxFailureRate must be a number from 0 to 1, got ${show(maxFailureRate)}`,
     )
   }
   return {
@@ -208,4 +198,8 @@ function resolveLimits(limits: HealthLimits, deadLettersHold: boolean): Resolved
     maxPollMs: requireDuration('maxPoll', maxPoll, 1),
     maxDead: requireCount('maxDead', maxDead, Number.MAX_SAFE_INTEGER, 0),
   }
+}
+
+function countOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }

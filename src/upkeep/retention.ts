@@ -1,15 +1,15 @@
-// Retention: deletes what has been published, dead or handled for long enough. In small batches, so that nobody
-// waits for it, and by one instance at a time. A crash in between costs nothing; the next round goes on.
-import type { Logger } from './logger.ts'
-import type { ResolvedOptions } from './options.ts'
-import type { Purged, Store } from './store/store.ts'
+// Retention: deletes rows that were published, dead or handled long enough ago. It deletes in small batches, so that
+// other statements do not wait, and in one instance at a time. A crash costs nothing; the next round continues.
+import type { Logger } from '../runtime/logger.ts'
+import type { ResolvedOptions } from '../options/options.ts'
+import type { Purged, Store } from '../store/outbox/outbox-store.ts'
 
 const BATCH = 1_000
 
-/** Deletes one batch of what is old, from where the last one ended; null for the first. */
+/** Deletes one batch of old rows, starting after the last row of the previous batch; null for the first batch. */
 export type PurgeBatch = (limit: number, after: string | null) => Promise<Purged>
 
-export class Cleaner {
+export class Retention {
   readonly #kinds: readonly PurgeBatch[]
   readonly #logger: Logger
   #round: AsyncGenerator<number> | null = null
@@ -19,7 +19,7 @@ export class Cleaner {
     this.#logger = logger
   }
 
-  /** One batch of the round under way, or of a new one. Answers whether there is more to do. */
+  /** Runs one batch of the current round, or of a new one. Returns whether there is more to do. */
   async runOnce(): Promise<boolean> {
     this.#round ??= this.#runRound()
     const { done } = await this.#round.next().catch((error: unknown) => {
@@ -30,14 +30,14 @@ export class Cleaner {
     return !done
   }
 
-  /** A whole round, now. Answers how many rows it deleted. */
+  /** Runs a whole round now. Returns how many rows it deleted. */
   async purge(): Promise<number> {
     let total = 0
     for await (const deleted of this.#runRound()) total += deleted
     return total
   }
 
-  /** Answers, batch by batch, how many rows it deleted. */
+  /** Yields, batch by batch, how many rows were deleted. */
   async *#runRound(): AsyncGenerator<number> {
     let total = 0
     for (const purge of this.#kinds) {
@@ -53,7 +53,7 @@ export class Cleaner {
   }
 }
 
-/** What an outbox cleans up: published events, and dead letters if they have a retention. */
+/** What an outbox deletes: published events, and dead letters if they have a retention. */
 export function outboxKinds(
   store: Pick<Store<never>, 'purge'>,
   { retentionMs, deadLetterRetentionMs }: ResolvedOptions,

@@ -1,9 +1,9 @@
-// Events that were saved while their topic had a route, which has since been removed: nobody claims them, and what
-// follows them in their aggregates waits too. They are not lost, but somebody has to be told.
-import type { Logger } from './logger.ts'
-import type { Store } from './store/store.ts'
+// Events whose topic had a route when they were saved and has none now. No publisher claims them, and later events of
+// their lanes wait behind them. They are not lost, but the operator has to know.
+import type { Logger } from '../runtime/logger.ts'
+import type { Store } from '../store/outbox/outbox-store.ts'
 
-/** Among as many events that are due first. */
+/** How many events are examined, those due first. */
 const COUNTED = 10_000
 
 export class Unrouted {
@@ -11,7 +11,7 @@ export class Unrouted {
   readonly #routed: ReadonlySet<string> | null
   readonly #logger: Logger
 
-  /** `routed`: the topics that have a route; null if all have. */
+  /** `routed`: the topics that have a route; null if every topic has one. */
   constructor(
     store: Pick<Store<never>, 'countUnrouted'>,
     routed: ReadonlySet<string> | null,
@@ -22,18 +22,18 @@ export class Unrouted {
     this.#logger = logger
   }
 
-  /** How many there are, by topic. */
+  /** How many such events there are, by topic. */
   async count(): Promise<Record<string, number>> {
     return this.#routed ? await this.#store.countUnrouted([...this.#routed], COUNTED) : {}
   }
 
-  /** Warns while there are any. */
+  /** Logs a warning while there are such events. */
   async check(): Promise<void> {
     const byTopic = await this.count()
     if (Object.keys(byTopic).length === 0) return
     this.#logger.warn(
       { byTopic },
-      'events wait for topics that have no route here: add them to the routes of routerPublisher(), or set otherwise',
+      'events wait for topics that have no route here; add the topics to the routes of routerPublisher(), or set its option otherwise',
     )
   }
 }

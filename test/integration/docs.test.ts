@@ -17,10 +17,10 @@ it('has every error code in the reference, and no other', async () => {
 
 it('has every option in the reference, and no other', async () => {
   const interfaces: [string, string][] = [
-    ['src/options.ts', 'OutboxOptions'],
-    ['src/unit-of-work.ts', 'UnitOfWorkOptions'],
-    ['src/publishers/kafka.ts', 'KafkaPublisherOptions'],
-    ['src/publishers/rabbitmq.ts', 'RabbitmqPublisherOptions'],
+    ['src/options/options.ts', 'OutboxOptions'],
+    ['src/unit-of-work/unit-of-work.ts', 'UnitOfWorkOptions'],
+    ['src/publishers/kafka/kafka-publisher.ts', 'KafkaPublisherOptions'],
+    ['src/publishers/rabbitmq/rabbitmq-publisher.ts', 'RabbitmqPublisherOptions'],
     ['src/envelope/cloud-events.ts', 'CloudEventsOptions'],
     ['src/publishers/router.ts', 'RouterPublisherOptions'],
     ['src/publishers/handlers.ts', 'HandlersPublisherOptions'],
@@ -68,7 +68,9 @@ const SNIPPET_CONFIG = {
       'aftercommit/postgres-js': ['../../src/drivers/postgres-js.ts'],
       'aftercommit/node-postgres': ['../../src/drivers/node-postgres.ts'],
       'aftercommit/inbox': ['../../src/inbox/inbox.ts'],
-      'aftercommit/*': ['../../src/publishers/*.ts'],
+      'aftercommit/handlers': ['../../src/publishers/handlers.ts'],
+      'aftercommit/kafka': ['../../src/publishers/kafka/kafka-publisher.ts'],
+      'aftercommit/rabbitmq': ['../../src/publishers/rabbitmq/rabbitmq-publisher.ts'],
     },
   },
   include: ['*.ts'],

@@ -12,8 +12,8 @@ import { type AnyDatabase, createOutbox } from '../../src/index.ts'
 import { type HandledEvent, handlersPublisher } from '../../src/publishers/handlers.ts'
 import { ALL_DRIVERS } from '../support/drivers.ts'
 import { describeEach, useFixture } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { nextEvent } from '../support/wait-until.ts'
+import { newEvent } from '../support/doubles/sample-events.ts'
+import { nextEvent } from '../support/timing/wait-until.ts'
 
 const PAYLOAD = { text: 'é"\\😀', n: 9_007_199_254_740_991, list: [1.5, null], at: new Date(0) }
 const DETAILS = { occurredAt: new Date('2020-02-29T12:34:56.789Z'), headers: { tenant: 'é' } }
@@ -205,7 +205,7 @@ describe('whatever parsers and transforms the client has', () => {
   })
 
   it.each([
-    ['renames columns', { column: { from: postgres.toPascal } }, /makes 'id' into 'Id'/],
+    ['renames columns', { column: { from: postgres.toPascal } }, /turns 'id' into 'Id'/],
     ['rewrites rows', { row: { from: () => ({}) } }, /transform rows where you use them/],
   ])('refuses a postgres.js client whose transform %s', async (_, transform, message) => {
     const client = postgres(fixture.url, { transform })

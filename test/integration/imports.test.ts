@@ -30,8 +30,8 @@ it.each([
   ['src/drivers/postgres-js.ts', ['postgres']],
   ['src/drivers/node-postgres.ts', ['pg']],
   ['src/publishers/handlers.ts', []],
-  ['src/publishers/kafka.ts', ['kafkajs']],
-  ['src/publishers/rabbitmq.ts', ['amqplib']],
+  ['src/publishers/kafka/kafka-publisher.ts', ['kafkajs']],
+  ['src/publishers/rabbitmq/rabbitmq-publisher.ts', ['amqplib']],
   ['src/store/schema.ts', ['drizzle-orm', 'drizzle-orm/pg-core']],
 ])('%s asks for nothing but %j', async (entry, packages) => {
   expect(await packagesOf(entry)).toEqual(packages)

@@ -4,8 +4,8 @@ import type { EachMessagePayload } from 'kafkajs'
 import { expect, it } from 'vitest'
 import type { InboxMessage } from '../../src/inbox/inbox.ts'
 import { cloudEvents, type OutboxEvent, type Publisher } from '../../src/index.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { rabbitmqPublisher } from '../../src/publishers/rabbitmq.ts'
+import { kafkaPublisher } from '../../src/publishers/kafka/kafka-publisher.ts'
+import { rabbitmqPublisher } from '../../src/publishers/rabbitmq/rabbitmq-publisher.ts'
 import {
   describeWithKafka,
   describeWithRabbit,
@@ -15,11 +15,11 @@ import {
   useFixture,
 } from '../support/fixture.ts'
 import { useInbox } from '../support/inbox.ts'
-import { openRabbit } from '../support/rabbitmq.ts'
-import { outboxEvent } from '../support/sample-events.ts'
-import { createTopic } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { openRabbit } from '../support/servers/rabbitmq.ts'
+import { outboxEvent } from '../support/doubles/sample-events.ts'
+import { createTopic } from '../support/servers/topic-reader.ts'
+import { uniqueName } from '../support/doubles/unique-name.ts'
+import { waitUntil } from '../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 const { inbox: create } = useInbox(fixture)
@@ -62,6 +62,7 @@ async function deliver(messages: readonly InboxMessage[], event: OutboxEvent): P
         aggregateType: event.aggregateType,
         aggregateId: event.aggregateId,
         seq: event.seq,
+        lane: event.lane,
         occurredAt: event.occurredAt,
         version: '2',
         correlationId: 'request 9',

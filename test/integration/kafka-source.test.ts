@@ -1,6 +1,6 @@
 // A machine without Java and Docker: where Kafka is demanded that is a failure, elsewhere a reason to skip.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { explainMissingOwnKafka, resolveKafka } from '../support/kafka-source.ts'
+import { explainMissingOwnKafka, resolveKafka } from '../support/servers/kafka-source.ts'
 
 beforeEach(() => {
   vi.stubEnv('PATH', '/nowhere')

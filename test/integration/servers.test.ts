@@ -8,14 +8,14 @@ import {
   createDatabase,
   type TestConnection,
   type TestDatabase,
-} from '../support/database.ts'
-import { findFreePort } from '../support/free-port.ts'
-import { startKafka } from '../support/kafka-server.ts'
-import { startPostgres } from '../support/postgres-server.ts'
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts'
-import { createTopic, readTopic } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
-import { waitUntil } from '../support/wait-until.ts'
+} from '../support/servers/database.ts'
+import { findFreePort } from '../support/servers/free-port.ts'
+import { startKafka } from '../support/servers/kafka-server.ts'
+import { startPostgres } from '../support/servers/postgres-server.ts'
+import { startProxy, type TcpProxy } from '../support/servers/tcp-proxy.ts'
+import { createTopic, readTopic } from '../support/servers/topic-reader.ts'
+import { uniqueName } from '../support/doubles/unique-name.ts'
+import { waitUntil } from '../support/timing/wait-until.ts'
 
 describe('a Postgres of its own', () => {
   it('keeps a committed row through a crash', async () => {

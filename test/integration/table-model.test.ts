@@ -1,25 +1,25 @@
-// The model of the protocol works on a table of its own (test/model/table.ts). Here the same commands, drawn by
+// The model of the protocol works on a table of its own (test/tools/model/table.ts). Here the same commands, drawn by
 // fast-check, go to that table and to Postgres, and both have to hold the same rows and give the same answers.
 // A tick is an hour, and time passes in Postgres by moving its leases into the past; what is left of them is
 // kept to whole hours, so that the few milliseconds of the test itself do not decide which lease ended first.
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { prepareEvent } from '../../src/events.ts'
+import { prepareEvent } from '../../src/event/prepare.ts'
 import { databaseOf } from '../../src/drivers/database-of.ts'
 import type { Executor } from '../../src/drivers/driver.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { Store } from '../../src/store/outbox/outbox-store.ts'
 import {
   claim,
   passTime,
   renew,
   save,
-  settleFailed,
-  settlePublished,
+  recordFailed,
+  recordPublished,
   type Table,
-} from '../model/table.ts'
+} from '../tools/model/table.ts'
 import { useFixture } from '../support/fixture.ts'
-import { lenientRules, newEvent } from '../support/sample-events.ts'
+import { lenientRules, newEvent } from '../support/doubles/sample-events.ts'
 
 const HOUR = 3_600_000
 const fixture = useFixture()
@@ -102,20 +102,20 @@ class Pair {
       }
       case 'published': {
         const known = given.seqs.filter((seq) => this.#table[seq])
-        const news = await this.#store.settlePublished(known.map((seq) => this.#ids[seq]!))
-        const published = settlePublished(this.#table, known).map((seq) => this.#ids[seq]!)
+        const news = await this.#store.recordPublished(known.map((seq) => this.#ids[seq]!))
+        const published = recordPublished(this.#table, known).map((seq) => this.#ids[seq]!)
         return { model: new Set(published), postgres: news }
       }
       case 'failed': {
         const { status } = given
         const known = this.#resolve(given.leases)
         const failures = known.map((lease) => {
-          const asItWas = { counts: false, delayMs: 0, error: null, copyId: null }
+          const asItWas = { counts: false, delayMs: 0, error: null, copyId: null, copyLane: null }
           return { ...asItWas, ...this.#toRef(lease), status }
         })
-        const recorded = await this.#store.settleFailed(failures)
+        const recorded = await this.#store.recordFailed(failures)
         const asked = known.map((lease) => ({ ...lease, status }))
-        const held = settleFailed(this.#table, asked, this.#rules).map(this.#toRef)
+        const held = recordFailed(this.#table, asked, this.#rules).map(this.#toRef)
         return { model: new Map(held.map((ref) => [ref.id, ref.token])), postgres: recorded }
       }
       case 'time passes':
@@ -147,11 +147,14 @@ class Pair {
     const lease = { token: tokens[name]!, workerId: 'test', ms: ticks * HOUR }
     const saved = await this.#store.save(databaseOf(fixture.db), prepared, lease)
     // The table counts from its last truncation on; the model from 0.
-    const offset = saved[0]!.seq - first
-    const after = saved.map((event) => (event.after === null ? null : event.after - offset))
+    const offset = saved[0]!.event.seq - first
+    const follows = saved.map((event) => {
+      if (event.follows === 'unknown') return event.follows
+      return event.follows.map((seq) => seq - offset).toSorted((a, b) => a - b)
+    })
     return {
       model: save(this.#table, events, { token: name, ticks }, this.#rules),
-      postgres: after,
+      postgres: follows,
     }
   }
 

@@ -2,8 +2,8 @@
 import { readdir } from 'node:fs/promises'
 import postgres from 'postgres'
 import { describe, expect, inject, it } from 'vitest'
-import { fetchKafkaJars } from '../support/kafka-jars.ts'
-import { chosenKafka, chosenPostgres, kafkaReleases } from '../support/server-versions.ts'
+import { fetchKafkaJars } from '../support/servers/kafka-jars.ts'
+import { chosenKafka, chosenPostgres, kafkaReleases } from '../support/servers/server-versions.ts'
 
 describe.skipIf(process.env['DATABASE_URL'])('the shared Postgres', () => {
   it('is of the version that was asked for, and behind PgBouncer if that was asked for', async () => {

@@ -13,11 +13,11 @@ import {
   type Outbox,
   type OutboxOptions,
 } from '../../src/index.ts'
-import { resolveOptions } from '../../src/options.ts'
+import { resolveOptions } from '../../src/options/options.ts'
 import { type Handler, handlersPublisher } from '../../src/publishers/handlers.ts'
-import { postgresStore } from '../../src/store/postgres.ts'
-import type { Store } from '../../src/store/store.ts'
-import { createDatabase, openClient } from './database.ts'
+import { postgresStore } from '../../src/store/outbox/postgres.ts'
+import type { Store } from '../../src/store/outbox/outbox-store.ts'
+import { createDatabase, openClient } from './servers/database.ts'
 import { drizzleOnPglite, drizzleOnPostgresJs, type TestDriver } from './drivers.ts'
 
 /** Leases that outlast a test on the slowest machine, and a poller that runs when the test says so. */

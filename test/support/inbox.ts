@@ -7,7 +7,7 @@ import { afterEach, beforeAll } from 'vitest'
 import { createInbox, type Inbox, type InboxOptions } from '../../src/inbox/inbox.ts'
 import type { DrizzleDatabase } from '../../src/index.ts'
 import type { Fixture } from './fixture.ts'
-import { waitUntil } from './wait-until.ts'
+import { waitUntil } from './timing/wait-until.ts'
 
 type TestOptions = Partial<InboxOptions<PostgresJsDatabase>>
 

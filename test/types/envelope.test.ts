@@ -6,8 +6,8 @@ import {
   type EventSerializer,
   type OutboxEvent,
 } from '../../src/index.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { rabbitmqPublisher } from '../../src/publishers/rabbitmq.ts'
+import { kafkaPublisher } from '../../src/publishers/kafka/kafka-publisher.ts'
+import { rabbitmqPublisher } from '../../src/publishers/rabbitmq/rabbitmq-publisher.ts'
 
 it('takes the same envelopes on every broker, and no others', () => {
   const check = () => {

@@ -19,6 +19,12 @@ it('takes the messages of kafkajs and amqplib as they are, and plain ones', () =
     for (const message of messages) await inbox.once(message, () => {})
     await inbox.once({ id: 'evt_123' }, () => {})
     await inbox.once({ id: '1', aggregateType: 'order', aggregateId: 5n, seq: 1 }, () => {})
+    await inbox.once(
+      { id: '1', aggregateType: 'order', aggregateId: '5', seq: 1, lane: 7n },
+      () => {},
+    )
+    // @ts-expect-error a lane is a number
+    await inbox.once({ id: '1', lane: {} }, () => {})
     // @ts-expect-error a message has an id of its own
     await inbox.once({ aggregateId: '1' }, () => {})
     // @ts-expect-error an id is text
@@ -35,6 +41,7 @@ it("hands the database's own transaction to the work, and answers what that answ
       expectTypeOf(tx).toEqualTypeOf<TransactionOf<PostgresJsDatabase>>()
       expectTypeOf(received.payload).toEqualTypeOf<unknown>()
       expectTypeOf(received.type).toEqualTypeOf<string | null>()
+      expectTypeOf(received.lane).toEqualTypeOf<number | null>()
       return 5
     })
     expectTypeOf(outcome).toEqualTypeOf<InboxOutcome<number>>()

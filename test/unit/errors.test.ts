@@ -1,10 +1,25 @@
 import { expect, it } from 'vitest'
-import { describeError } from '../../src/errors.ts'
+import { describeError, messageOf } from '../../src/errors.ts'
 
 it('describes anything that was thrown, in text that Postgres can store', () => {
   expect(describeError(new TypeError('no'))).toBe('TypeError: no')
   expect(describeError('just text')).toBe('just text')
   expect(describeError(new Error('a\u0000b\ud800c'))).toBe('Error: ab\ufffdc')
+})
+
+const UNREADABLE = [
+  Object.create(null) as object,
+  Object.defineProperty(new Error(), 'message', {
+    get() {
+      throw new Error('no')
+    },
+  }),
+  Object.assign(new Error(), { message: Symbol('no') }),
+]
+
+it.each(UNREADABLE)('reads even what cannot be turned into text', (thrown) => {
+  expect(describeError(thrown)).toBe('a thrown value that cannot be read')
+  expect(messageOf(thrown)).toBe('a thrown value that cannot be read')
 })
 
 it('cuts long texts without leaving half a character behind', () => {

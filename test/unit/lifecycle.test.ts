@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { Lifecycle } from '../../src/lifecycle.ts'
-import { guardLogger, silentLogger } from '../../src/logger.ts'
-import { defer } from '../support/deferred.ts'
+import { guardLogger, silentLogger } from '../../src/runtime/logger.ts'
+import { defer } from '../support/timing/deferred.ts'
 
 const signal = { step: 'test', error: new Error('x') }
 

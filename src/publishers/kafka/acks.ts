@@ -1,9 +1,9 @@
-// An ack names a topic, a partition and the offset of its first message; the rest is counting.
+// Matches acks to events. An ack has a topic, a partition and the offset of its first message; the rest is counting.
 import type { RecordMetadata } from 'kafkajs'
-import { PublishError } from '../errors.ts'
-import type { Outgoing } from './kafka-batch.ts'
-import type { KafkaPartitions } from './kafka-partitions.ts'
-import type { PublishFailure, PublishResult } from './publisher.ts'
+import { PublishError } from '../../errors.ts'
+import type { Outgoing } from './batch.ts'
+import type { KafkaPartitions } from './partitions.ts'
+import type { PublishFailure, PublishResult } from '../../event/publish-result.ts'
 
 export function matchAcks(
   batch: readonly Outgoing[],
@@ -30,7 +30,7 @@ export function matchAcks(
 function missingAck(topic: string): PublishFailure {
   const error = new PublishError(
     'PUBLISH_FAILED',
-    `Kafka's answer has no acknowledgement for this event's partition of '${topic}'`,
+    `Kafka's response has no acknowledgement for this event's partition of '${topic}'`,
   )
-  return { ok: false, kind: 'transient', error, scope: 'topic' }
+  return { ok: false, kind: 'transient', error, blames: 'topic' }
 }

@@ -1,9 +1,10 @@
-// One batch on its way to Kafka: what became of each event, and which aggregates may not go on.
+// One batch on its way to Kafka: the result of each event, and the lanes that may not continue.
 import type { Message } from 'kafkajs'
-import type { WireMessage } from '../envelope/wire-message.ts'
-import { orderingKey, type OutboxEvent } from '../events.ts'
-import { refuseTopic } from './kafka-errors.ts'
-import type { PublishFailure, PublishResult, PublishRules } from './publisher.ts'
+import type { WireMessage } from '../../envelope/wire-message.ts'
+import type { OutboxEvent } from '../../event/event.ts'
+import { refuseTopic } from './errors.ts'
+import type { PublishFailure, PublishResult } from '../../event/publish-result.ts'
+import type { PublishRules } from '../publisher.ts'
 
 interface Entry {
   readonly event: OutboxEvent
@@ -17,17 +18,17 @@ export interface Outgoing extends Entry {
   readonly bytes: number
 }
 
-/** One that its envelope could not be made for. */
+/** An event whose envelope could not be written. */
 interface Unwritten extends Entry {
   readonly failure: PublishFailure
 }
 
 export class KafkaBatch {
-  readonly #entries: readonly (Outgoing | Unwritten)[]
+  readonly entries: readonly (Outgoing | Unwritten)[]
   readonly #rules: PublishRules
   readonly #results = new Map<Entry, PublishResult>()
-  readonly #failedKeys = new Map<string, { failure: PublishFailure; place: number }>()
-  /** When no further request may begin. */
+  readonly #failedLanes = new Map<number, { failure: PublishFailure; place: number }>()
+  /** When no further request may begin, by performance.now(). */
   readonly closesAt: number
 
   constructor(
@@ -36,23 +37,23 @@ export class KafkaBatch {
     rules: PublishRules,
     closesAt: number,
   ) {
-    this.#entries = events.map((event, place) => toEntry(event, messages[place]!, place))
+    this.entries = events.map((event, place) => toEntry(event, messages[place]!, place))
     this.#rules = rules
     this.closesAt = closesAt
   }
 
-  settle(entry: Entry, result: PublishResult): void {
+  conclude(entry: Entry, result: PublishResult): void {
     this.#results.set(entry, result)
     if (result.ok || (result.kind === 'permanent' && !this.#rules.deadLettersHold)) return
-    this.#failedKeys.set(orderingKey(entry.event), { failure: result, place: entry.place })
+    this.#failedLanes.set(entry.event.lane, { failure: result, place: entry.place })
   }
 
-  /** Settles for them all that they were not tried. */
+  /** Marks events that were not tried. */
   hold(entries: readonly Entry[], failure: PublishFailure): void {
-    for (const entry of entries) this.settle(entry, { ...failure, kind: 'held' })
+    for (const entry of entries) this.conclude(entry, { ...failure, kind: 'held' })
   }
 
-  /** Those that may still be sent. The others are settled: they, their topic or their aggregate are at fault. */
+  /** Returns the entries that may still be sent. The others get a failure: their own, their topic's or their lane's. */
   admit(entries: readonly (Outgoing | Unwritten)[]): Outgoing[] {
     return entries.filter((entry): entry is Outgoing => {
       const failed = this.#failureBefore(entry)
@@ -61,34 +62,19 @@ export class KafkaBatch {
         return false
       }
       const refused = 'failure' in entry ? entry.failure : refuseTopic(entry.event.topic)
-      if (refused) this.settle(entry, refused)
+      if (refused) this.conclude(entry, refused)
       return !refused
     })
   }
 
-  // One that could not be written is known to fail before those in front of it are sent.
+  // An event that could not be written is known to fail before the events ahead of it are sent.
   #failureBefore({ event, place }: Entry): PublishFailure | undefined {
-    const failed = this.#failedKeys.get(orderingKey(event))
+    const failed = this.#failedLanes.get(event.lane)
     return failed && failed.place < place ? failed.failure : undefined
   }
 
-  /** Usually one. An aggregate whose events go to several topics takes its turns, to keep its order. */
-  rounds(): (Outgoing | Unwritten)[][] {
-    const rounds: (Outgoing | Unwritten)[][] = []
-    const last = new Map<string, { topic: string; round: number }>()
-    for (const entry of this.#entries) {
-      const key = orderingKey(entry.event)
-      const { topic } = entry.event
-      const before = last.get(key) ?? { topic, round: 0 }
-      const round = before.round + (before.topic === topic ? 0 : 1)
-      last.set(key, { topic, round })
-      ;(rounds[round] ??= []).push(entry)
-    }
-    return rounds
-  }
-
   results(): PublishResult[] {
-    return this.#entries.map((entry) => this.#results.get(entry)!)
+    return this.entries.map((entry) => this.#results.get(entry)!)
   }
 }
 

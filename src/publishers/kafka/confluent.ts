@@ -1,18 +1,19 @@
-// The KafkaJS-compatible producer of @confluentinc/kafka-javascript, which is librdkafka underneath. A batch is no unit
-// for it: messages go on behind one that failed, and one error is told for all. So each event goes by itself, and within
-// an aggregate it waits for the one before; librdkafka packs what is on its way at the same time into requests. It takes
-// its acks from its own settings, and none with a batch. It rewrites the messages that it is given: they go once.
+// The KafkaJS-compatible producer of @confluentinc/kafka-javascript, on top of librdkafka. It does not send a
+// batch as a unit: messages after a failed one still go out, and one error stands for all. So each event is sent by
+// itself, and within a lane it waits for the one before. librdkafka packs concurrent messages into requests. It takes
+// acks from its own settings and refuses them per batch. It modifies the messages that it receives, so each goes to it
+// only once.
 import type { Producer } from 'kafkajs'
 
-/** Settings are out of sight; librdkafka gives up a message after this, if nothing else is said. */
+/** When librdkafka gives up on a message by default. We cannot read the producer's settings. */
 export const MESSAGE_TIMEOUT = '5m'
 
-/** A method that kafkajs does not have. */
+/** Recognises the producer by a method that kafkajs does not have. */
 export function isConfluent(producer: Pick<Producer, 'sendBatch'>): boolean {
   return typeof (producer as { dependentAdmin?: unknown }).dependentAdmin === 'function'
 }
 
-/** librdkafka's own codes, which are negative, and those of the protocol, by the names that kafkajs has for them. */
+/** Error codes of librdkafka (negative) and of the protocol, with their names in kafkajs. */
 const TYPES = new Map([
   [-190, 'UNKNOWN_TOPIC_OR_PARTITION'],
   [-188, 'UNKNOWN_TOPIC_OR_PARTITION'],
@@ -31,7 +32,7 @@ const TYPES = new Map([
   [87, 'INVALID_RECORD'],
 ])
 
-/** Of an error of either client: kafkajs has the same numbers where it has numbers at all. */
+/** Returns the name for a code of either client. Where kafkajs errors have a number, it is the same. */
 export function typeOfCode(code: unknown): string | undefined {
   return TYPES.get(code as number)
 }

@@ -1,9 +1,9 @@
-// What an error of a Kafka client means for the events it hit: the destination's trouble, or the message's own fault.
-import { PublishError } from '../errors.ts'
-import { typeOfCode } from './kafka-confluent.ts'
-import type { PublishFailure } from './publisher.ts'
+// Classifies the errors of a Kafka client: is the destination at fault, or the message itself?
+import { PublishError } from '../../errors.ts'
+import { typeOfCode } from './confluent.ts'
+import type { PublishFailure } from '../../event/publish-result.ts'
 
-/** Said of a topic as a whole: by its metadata, so also to those who only happened to ask. */
+/** Errors from a topic's metadata. kafkajs also reports them to sends for other topics. */
 const TOPIC_REFUSED = new Set([
   'INVALID_TOPIC_EXCEPTION',
   'TOPIC_AUTHORIZATION_FAILED',
@@ -35,11 +35,11 @@ export function classifyKafkaError(topic: string, error: Error): PublishFailure 
     cause: error,
   })
   if (PERMANENT.has(type)) return { ok: false, kind: 'permanent', error: publishError }
-  const scope = ABOUT_ONE_TOPIC.has(type) ? 'topic' : 'broker'
-  return { ok: false, kind: 'transient', error: publishError, scope }
+  const blames = ABOUT_ONE_TOPIC.has(type) ? 'topic' : 'broker'
+  return { ok: false, kind: 'transient', error: publishError, blames }
 }
 
-/** kafkajs wraps its errors; the protocol's own word is somewhere down the chain of causes. */
+/** kafkajs wraps its errors, so the protocol's error type is somewhere in the chain of causes. */
 function protocolType(error: unknown): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const { type, code } = cause as { type?: unknown; code?: unknown }
@@ -49,10 +49,10 @@ function protocolType(error: unknown): string {
   return ''
 }
 
-// kafkajs prints a whole message, payload and all, in the text of some errors of its own.
+// Some kafkajs errors quote a whole message, including the payload, in their text.
 function describe(topic: string, error: Error, type: string): string {
-  // Errors of its own are called so by librdkafka.
-  if (type.startsWith('ERR__')) return `no delivery to the topic '${topic}': ${type}`
+  // librdkafka names its own errors like this.
+  if (type.startsWith('ERR__')) return `could not deliver to the topic '${topic}': ${type}`
   if (type) return `Kafka refused an event for the topic '${topic}': ${type}`
   return error.message.startsWith('Invalid message') ? error.name : error.message
 }
@@ -61,12 +61,12 @@ export function isAboutTopic({ error }: PublishFailure): boolean {
   return TOPIC_REFUSED.has(protocolType(error.cause))
 }
 
-/** What no broker would accept need not be tried. */
+/** Refuses a topic name that no broker would accept, so that it is never sent. */
 export function refuseTopic(topic: string): PublishFailure | undefined {
   if (/^[\w.-]{1,249}$/.test(topic) && topic !== '.' && topic !== '..') return undefined
   const error = new PublishError(
     'PUBLISH_FAILED',
-    `'${topic}' cannot be a Kafka topic: up to 249 letters, digits, dots, dashes and underscores; set the topic of the event or the option topic`,
+    `'${topic}' cannot be a Kafka topic: its name must consist of up to 249 letters, digits, dots, dashes and underscores; change the topic of the event or the option topic`,
   )
   return { ok: false, kind: 'permanent', error }
 }

@@ -1,58 +1,56 @@
-// Kafka through kafkajs, or a producer that does as if: acks from all replicas, keys, headers, and a result per event.
-// What kafkajs does shapes this file. Its idempotent producer takes a failed send's sequence numbers back,
-// so a broker that did write that batch drops the next one as a duplicate and acks it: a loss. A retry after
-// a leader moved to a broker that has already answered skips that partition, yet resolves. And it reports
-// one error for all partitions of a request, of which others may have been written. Hence: not idempotent,
-// a request per partition, and an event counts as sent only if its own partition was acknowledged.
+// Kafka through kafkajs or a compatible producer: acks from all replicas, keys, headers, and a result per event. The
+// quirks of kafkajs shape it. Its idempotent producer reuses the sequence numbers of a failed send, so a broker that
+// did write that batch drops and acks the next one: a loss. A retry after a leader moved to a broker that has already
+// answered skips that partition, yet resolves. One error covers all partitions of a request, yet some may be written.
+// Hence: not idempotent, a request per partition, and an event counts as sent only if its own partition was acked.
 import { performance } from 'node:perf_hooks'
 import type { Kafka, Producer, ProducerConfig } from 'kafkajs'
-import type { Duration } from '../duration.ts'
-import { type Envelope, resolveEnvelope } from '../envelope/envelope.ts'
-import { writeAll } from '../envelope/serializer.ts'
-import { OutboxOptionsError, toError } from '../errors.ts'
-import { orderingKey, type OutboxEvent } from '../events.ts'
-import { groupBy } from '../group-by.ts'
-import { rejectUnknown, requireCount, requireDuration, requireMethods } from '../validate.ts'
-import { matchAcks } from './kafka-acks.ts'
-import { KafkaBatch, type Outgoing } from './kafka-batch.ts'
-import { isConfluent, MESSAGE_TIMEOUT } from './kafka-confluent.ts'
-import { classifyKafkaError, isAboutTopic } from './kafka-errors.ts'
-import { KafkaLines } from './kafka-lines.ts'
-import { KafkaPartitions } from './kafka-partitions.ts'
+import type { Duration } from '../../checks/duration.ts'
+import { type Envelope, resolveEnvelope } from '../../envelope/envelope.ts'
+import { writeAll } from '../../envelope/serializer.ts'
+import { OutboxOptionsError, toError } from '../../errors.ts'
+import type { OutboxEvent } from '../../event/event.ts'
+import { groupBy } from '../../runtime/group-by.ts'
 import {
-  type Publisher,
-  type PublishFailure,
-  type PublishResult,
-  type PublishRules,
-  TOOK_TOO_LONG,
-} from './publisher.ts'
+  rejectUnknown,
+  requireCount,
+  requireDuration,
+  requireMethods,
+} from '../../checks/checks.ts'
+import { matchAcks } from './acks.ts'
+import { KafkaBatch, type Outgoing } from './batch.ts'
+import { isConfluent, MESSAGE_TIMEOUT } from './confluent.ts'
+import { classifyKafkaError, isAboutTopic } from './errors.ts'
+import { KafkaProducers } from './producers.ts'
+import { KafkaPartitions } from './partitions.ts'
+import type { PublishFailure, PublishResult } from '../../event/publish-result.ts'
+import { type Publisher, type PublishRules, TOOK_TOO_LONG } from '../publisher.ts'
 
-/** What is used of a producer, so that a kafkajs-compatible one from elsewhere fits too. */
+/** The part of a producer that is used, so that any kafkajs-compatible producer fits. */
 export type KafkaProducer = Pick<Producer, 'sendBatch'>
 
 export interface KafkaPublisherOptions {
-  /** A kafkajs client. The publisher makes its own producer with it, and closes only that. */
+  /** A kafkajs client. The publisher creates its own producers with it and closes only those. */
   kafka?: Pick<Kafka, 'producer'>
   /**
-   * Instead of `kafka`: a producer that you connect and close, of kafkajs or of @confluentinc/kafka-javascript. The
-   * retries of kafkajs must end within `requestTimeout` times `retries` + 1. How it partitions is unknown, so
-   * requests are per topic, results may carry no partition, and a partition that kafkajs skips in silence goes
-   * unnoticed.
+   * Instead of `kafka`: a producer of kafkajs or @confluentinc/kafka-javascript that you connect and close. The retries
+   * of a kafkajs producer must end within `requestTimeout` times `retries` + 1. Its partitioner is unknown, so requests
+   * are per topic, results may have no partition, and a partition that kafkajs silently skips goes unnoticed.
    */
   producer?: KafkaProducer
-  /** How often kafkajs tries again by itself, for a leader that moves. The outbox does the rest. @default 2 */
+  /** How often kafkajs itself retries, while a leader moves. The outbox does all further retries. @default 2 */
   retries?: number
   /**
-   * The `requestTimeout` that the kafkajs client was made with, or the `message.timeout.ms` of the Confluent producer.
+   * The `requestTimeout` of the kafkajs client, or the `message.timeout.ms` of the Confluent producer.
    * @default '30s' and '5m', as in these
    */
   requestTimeout?: Duration
   /**
-   * The most that goes into one request. Brokers limit what one partition gets at once by their
-   * `max.message.bytes`, 1 MB by default; keep this below it. @default 900_000
+   * The most bytes in one request. Brokers limit what one partition receives at once by `max.message.bytes`, 1 MB by
+   * default; keep this option below it. @default 900_000
    */
   maxRequestBytes?: number
-  /** What a message looks like: 'headers', 'json', cloudEvents({ source }), or a serializer. @default 'headers' */
+  /** The message format: 'headers', 'json', cloudEvents({ source }), or a serializer. @default 'headers' */
   envelope?: Envelope
 }
 
@@ -60,10 +58,10 @@ const KNOWN = ['kafka', 'producer', 'retries', 'requestTimeout', 'maxRequestByte
 
 const WIRE_RULES = { attributePrefix: 'ce_', jsonType: undefined } as const
 
-/** In claims of this many a backlog goes out half as fast again as in such of 250. */
+/** A backlog drains 1.5 times as fast in claims of this size as in claims of 250. */
 const BATCH_SIZE = 1_000
 
-/** Reconnecting comes on top of a request: kafkajs tries that six times by default, over some 15 s. */
+/** Reconnecting adds to the time of a request: kafkajs tries it six times by default, over about 15 s. */
 const RECONNECT_MS = 15_000
 
 export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
@@ -86,7 +84,8 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   const timeout = options.requestTimeout ?? (eachAlone ? MESSAGE_TIMEOUT : '30s')
   const requestTimeoutMs = requireDuration('requestTimeout', timeout, 1)
   const partitions = kafka ? new KafkaPartitions() : null
-  const own = kafka && new KafkaLines(producerMaker(kafka, producerConfig(retries, partitions!)))
+  const own =
+    kafka && new KafkaProducers(producerMaker(kafka, producerConfig(retries, partitions!)))
   const sender: KafkaProducer = (given ?? own)!
   const settings = eachAlone ? {} : { acks: -1 }
 
@@ -94,42 +93,39 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     const closesAt = performance.now() + requestTimeoutMs
     const messages = await writeAll(events, write, requestTimeoutMs)
     const batch = new KafkaBatch(events, messages, rules, closesAt)
-    for (const round of batch.rounds()) {
-      const topics = groupBy(batch.admit(round), ({ event }) => event.topic)
-      await Promise.all([...topics.values()].map((ofTopic) => sendTopic(ofTopic, batch)))
-    }
+    const topics = groupBy(batch.admit(batch.entries), ({ event }) => event.topic)
+    await Promise.all([...topics.values()].map((ofTopic) => sendTopic(ofTopic, batch)))
     return batch.results()
   }
 
   async function sendTopic(ofTopic: readonly Outgoing[], batch: KafkaBatch) {
     if (eachAlone) return await sendEachAlone(ofTopic, batch)
     if (!partitions) return await sendInTurn(ofTopic, batch, maxBytes)
-    // The first event of a topic goes alone: with it kafkajs learns, and tells, how many partitions it has.
+    // The first event of a topic goes alone: only then does kafkajs learn how many partitions the topic has.
     let rest = ofTopic
     if (!partitions.knows(ofTopic[0]!.event.topic)) {
       rest = ofTopic.slice(1)
       await exclusively(() => send([ofTopic[0]!], batch, true))
     }
-    const lanes = partitions.divide(rest)
-    await Promise.all(lanes.map((lane) => sendInTurn(lane, batch, maxBytes)))
+    const byPartition = partitions.divide(rest)
+    await Promise.all(byPartition.map((ofOne) => sendInTurn(ofOne, batch, maxBytes)))
   }
 
   async function sendEachAlone(ofTopic: readonly Outgoing[], batch: KafkaBatch) {
-    const lanes = groupBy(ofTopic, ({ event }) => orderingKey(event))
+    const lanes = groupBy(ofTopic, ({ event }) => event.lane)
     await Promise.all([...lanes.values()].map((lane) => sendInTurn(lane, batch, 0)))
   }
 
-  // One after another for one partition; what would follow a failed request might overtake it.
-  async function sendInTurn(lane: readonly Outgoing[], batch: KafkaBatch, chunkBytes: number) {
+  // Requests for one partition go one after another: a request sent behind a failed one might overtake it.
+  async function sendInTurn(ofOne: readonly Outgoing[], batch: KafkaBatch, chunkBytes: number) {
     let failure: PublishFailure | undefined
-    for (const chunk of chunksOf(lane, chunkBytes)) {
-      if (performance.now() > batch.closesAt) failure ??= TOOK_TOO_LONG
+    for (const chunk of chunksOf(ofOne, chunkBytes)) {
       if (failure) batch.hold(chunk, failure)
       else failure = await send(chunk, batch, eachAlone)
     }
   }
 
-  /** Answers the failure, if there was one behind which nothing may follow. */
+  /** Returns a failure behind which nothing may follow, if there was one. */
   async function send(
     chunk: readonly Outgoing[],
     batch: KafkaBatch,
@@ -137,23 +133,27 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   ): Promise<PublishFailure | undefined> {
     const free = batch.admit(chunk)
     if (free.length === 0) return undefined
-    let answer = await trySend(free)
-    // While kafkajs is being told of a topic that it may not use, it fails everybody with that topic's
-    // error. Asked again when nobody else is, its answer is about this one.
+    let answer = await trySend(free, batch)
+    // While kafkajs learns that it may not use a topic, it fails every other send with that topic's error. Sent again
+    // in a turn of its own, a refusal is about this event's topic.
     if (!alone && 'kind' in answer && isAboutTopic(answer)) {
-      answer = await exclusively(() => trySend(free))
+      answer = await exclusively(() => trySend(free, batch))
     }
     if (!('kind' in answer)) {
-      for (const [n, outgoing] of free.entries()) batch.settle(outgoing, answer[n]!)
+      for (const [n, outgoing] of free.entries()) batch.conclude(outgoing, answer[n]!)
       return answer.find(isTransient)
     }
     const failure = answer
+    if (failure.kind === 'held') {
+      batch.hold(free, failure)
+      return failure
+    }
     if (failure.kind === 'transient' || free.length === 1) {
-      for (const outgoing of free) batch.settle(outgoing, failure)
+      for (const outgoing of free) batch.conclude(outgoing, failure)
       return failure.kind === 'transient' ? failure : undefined
     }
-    // A broker takes or refuses what one partition gets as a whole, so halving a refused request finds
-    // the event to blame without sending any other twice.
+    // A broker accepts or refuses everything for one partition as a whole. So halving a refused request finds the event
+    // to blame, and where requests are per partition it sends no other event twice.
     const middle = Math.ceil(free.length / 2)
     const broken = await send(free.slice(0, middle), batch)
     if (!broken) return await send(free.slice(middle), batch)
@@ -161,7 +161,12 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     return broken
   }
 
-  async function trySend(chunk: readonly Outgoing[]): Promise<PublishResult[] | PublishFailure> {
+  // settlesWithinMs holds only if no request begins late, whether it waited for its turn or for an earlier request.
+  async function trySend(
+    chunk: readonly Outgoing[],
+    { closesAt }: KafkaBatch,
+  ): Promise<PublishResult[] | PublishFailure> {
+    if (performance.now() > closesAt) return TOOK_TOO_LONG
     const { topic } = chunk[0]!.event
     try {
       const messages = chunk.map(({ message }) => message)
@@ -181,11 +186,12 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     return mine
   }
 
-  // What librdkafka is given to deliver a message is for its own retries too.
+  // librdkafka's delivery timeout already includes its own retries.
   const sendMs = eachAlone ? requestTimeoutMs : (retries + 1) * (requestTimeoutMs + RECONNECT_MS)
   const settlesWithinMs = requestTimeoutMs + sendMs
   return {
     name: 'kafka',
+    orderScope: 'topic',
     settlesWithinMs,
     ...(!eachAlone && { batchSize: BATCH_SIZE }),
     publish,
@@ -194,17 +200,17 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   }
 }
 
-// librdkafka tries again and fills its requests by settings of its own.
+// librdkafka retries and fills its requests according to its own settings.
 function refuseUnused(options: KafkaPublisherOptions): void {
   for (const option of ['retries', 'maxRequestBytes'] as const) {
     if (options[option] === undefined) continue
     throw new OutboxOptionsError(
-      `${option} means nothing to a Confluent producer, which goes by its own settings; remove it here and set those`,
+      `${option} has no effect on a Confluent producer, which uses its own settings; remove it and configure the producer instead`,
     )
   }
 }
 
-// The first is made at once: a client that wants other settings is found out here, not at the first event.
+// The first producer is made at once: a client that takes other settings fails here, not at the first event.
 function producerMaker(kafka: Pick<Kafka, 'producer'>, config: ProducerConfig): () => Producer {
   const make = () => kafka.producer(config)
   let first: Producer | null
@@ -212,7 +218,7 @@ function producerMaker(kafka: Pick<Kafka, 'producer'>, config: ProducerConfig): 
     first = make()
   } catch {
     throw new OutboxOptionsError(
-      'kafka must be a kafkajs client, and this one does not take the settings of a kafkajs producer; of @confluentinc/kafka-javascript connect a producer and pass it as producer',
+      'kafka must be a kafkajs client, but this one does not accept the settings of a kafkajs producer; with @confluentinc/kafka-javascript, connect a producer and pass it as producer',
     )
   }
   return () => {

@@ -1,9 +1,9 @@
-// Which partition an event goes to, known before it is sent. kafkajs tells the number of a topic's
-// partitions only to its partitioner, so the partitioner remembers it; until then nobody knows.
+// Finds the partition of an event before it is sent. kafkajs gives the number of a topic's partitions only to its
+// partitioner, so the partitioner stores it. Before the first event of a topic, the number is unknown.
 import { createRequire } from 'node:module'
 import type kafkajs from 'kafkajs'
 import type { Message, PartitionerArgs, PartitionMetadata } from 'kafkajs'
-import { groupBy } from '../group-by.ts'
+import { groupBy } from '../../runtime/group-by.ts'
 
 interface Addressed {
   readonly event: { readonly topic: string }
@@ -16,7 +16,7 @@ export class KafkaPartitions {
   readonly #chosen = new WeakMap<Message, number>()
 
   constructor() {
-    // Loaded here, not on top: with `producer` given kafkajs need not be installed.
+    // Loaded here and not at the top: with `producer` given, kafkajs need not be installed.
     const required: unknown = createRequire(import.meta.url)('kafkajs')
     const { Partitioners } = required as Pick<typeof kafkajs, 'Partitioners'>
     this.#choose = Partitioners.DefaultPartitioner()
@@ -33,19 +33,19 @@ export class KafkaPartitions {
     return this.#metadata.has(topic)
   }
 
-  /** The partition that kafkajs was last given for the message. */
+  /** The partition that was last chosen for the message. */
   of(message: Message): number | undefined {
     return this.#chosen.get(message)
   }
 
-  /** Groups by partition, and tells kafkajs so. */
+  /** Groups messages by partition and sets it on each, so that kafkajs uses it. */
   divide<T extends Addressed>(batch: readonly T[]): T[][] {
     return [...groupBy(batch, (one) => this.#address(one)).values()]
   }
 
   #address({ event: { topic }, message }: Addressed): number {
     const partitionMetadata = this.#metadata.get(topic)
-    // Its first event failed before kafkajs had learnt anything: then there is nothing to keep apart.
+    // The topic's first event failed before kafkajs learnt the partitions, so there is nothing to separate by.
     if (!partitionMetadata) return -1
     message.partition = this.#choose({ topic, partitionMetadata, message })
     return message.partition

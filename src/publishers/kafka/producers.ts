@@ -1,24 +1,24 @@
-// The publisher's own producers. kafkajs waits longer and longer between its attempts to reconnect, so a
-// producer that met an outage may sit still long after the broker is back. A line that is stuck, or has
-// failed, is therefore not waited for: the next send takes a new one, which tries at once. The old one is
-// closed when its last send has settled, as its ack may still come.
+// The publisher's own producers. kafkajs waits longer and longer between its attempts to reconnect, so a producer that
+// went through an outage may idle long after the broker is back. So no send waits for a producer that is stuck or has
+// failed: the next send opens a new one, which connects at once. The old one closes when its last send has settled,
+// because its ack may still arrive. A line is a producer with the calls that are under way on it.
 import { performance } from 'node:perf_hooks'
 import type { Producer, ProducerBatch, RecordMetadata } from 'kafkajs'
 
 const STUCK_MS = 2_000
-/** A broker that accepts connections and never answers must not collect them. */
+/** A limit, so that connections to a broker that accepts them and never responds do not pile up. */
 const MAX_LINES = 4
 
 interface Line {
   readonly producer: Producer
   readonly ready: Promise<void>
-  /** The calls that have not settled, oldest first; the first of all is the connect. */
+  /** The calls that have not settled, oldest first. The connect is the first. */
   readonly pending: Set<{ readonly begunAt: number }>
   failed: boolean
   retired: boolean
 }
 
-export class KafkaLines {
+export class KafkaProducers {
   readonly #makeProducer: () => Producer
   readonly #lines = new Set<Line>()
   #current: Line | null = null
@@ -39,7 +39,7 @@ export class KafkaLines {
     })
   }
 
-  /** Marks the line in use as one that the next send should not rely on. */
+  /** Marks the current line as failed, so that the next send does not use it. */
   distrust(): void {
     if (this.#current) this.#current.failed = true
   }
@@ -85,7 +85,7 @@ export class KafkaLines {
 
   async #close(line: Line): Promise<void> {
     if (!this.#lines.delete(line)) return
-    // A producer that is told to disconnect while it connects ends up connected.
+    // A producer that is asked to disconnect while it connects ends up connected.
     await line.ready.catch(() => {})
     await line.producer.disconnect()
   }

@@ -1,18 +1,12 @@
-// One confirm channel, for one exchange: RabbitMQ closes a channel for a single message that it does not take,
-// and everything unconfirmed on it is in doubt then. An event counts as sent when it was confirmed and not returned.
+// One confirm channel for one exchange. RabbitMQ closes a channel over a single message that it refuses, which leaves
+// everything unconfirmed on it in doubt. An event counts as sent when it was confirmed and not returned.
 import type { ConfirmChannel } from 'amqplib'
-import { toError } from '../errors.ts'
-import {
-  classifyChannelError,
-  lostConnection,
-  nacked,
-  permanent,
-  unroutable,
-} from './rabbitmq-errors.ts'
-import type { RabbitMessage } from './rabbitmq-message.ts'
-import type { PublishFailure } from './publisher.ts'
+import { toError } from '../../errors.ts'
+import { classifyChannelError, lostConnection, nacked, permanent, unroutable } from './errors.ts'
+import type { RabbitMessage } from './message.ts'
+import type { PublishFailure } from '../../event/publish-result.ts'
 
-/** What became of a message; null when RabbitMQ has taken it over. */
+/** The outcome of a message; null when RabbitMQ has taken it over. */
 export type Fate = PublishFailure | null
 
 interface InFlight {
@@ -24,7 +18,7 @@ interface InFlight {
   settled: boolean
 }
 
-/** What the end of a channel means for a message on it, which may have been the only one. */
+/** What the end of a channel means for a message on it. `alone`: whether it was the only one. */
 type Verdict = (message: RabbitMessage, alone: boolean) => PublishFailure
 
 export class RabbitChannel {
@@ -34,7 +28,7 @@ export class RabbitChannel {
   #used = false
   #closed: Verdict | null = null
 
-  /** `onRefused` is called when RabbitMQ closed the channel while frames of it may lie in amqplib's buffers. */
+  /** `onRefused` is called when RabbitMQ closed the channel while amqplib's buffers may still hold frames of it. */
   constructor(channel: ConfirmChannel, onRefused: () => void) {
     this.#channel = channel
     channel.on('return', ({ properties }) => {
@@ -46,14 +40,14 @@ export class RabbitChannel {
       this.#close((message, alone) => classifyChannelError(message, error, alone))
       if (this.#used) onRefused()
     })
-    // Before amqplib's own listener, which calls back for everything unconfirmed as it does for a nack.
+    // Runs before amqplib's own listener, which calls back for everything unconfirmed as if it were a nack.
     channel.prependListener('close', () => this.end(new Error('the channel was closed')))
   }
 
-  /** Never rejects. May take for ever; whoever waits sets the limit. */
+  /** Never rejects. May never settle, so the caller has to set a limit. */
   async send(message: RabbitMessage): Promise<Fate> {
     if (this.#closed) return this.#closed(message, false)
-    // A return is matched by the message id, so no id is on its way twice.
+    // A return is matched by message id, so no id may be in flight twice.
     const same = this.#inFlight.get(message.id)
     if (same) return await same.fate
     const inFlight = this.#begin(message)
@@ -61,12 +55,12 @@ export class RabbitChannel {
     return await inFlight.fate
   }
 
-  /** For one that was waited for long enough. It is not written any more; a confirm that comes later is not heard. */
+  /** Gives up on a message after its timeout. It is no longer written, and a later confirm is ignored. */
   giveUp(message: RabbitMessage, failure: PublishFailure): void {
     this.#inFlight.get(message.id)?.settle(failure)
   }
 
-  /** Settles everything that is on its way. */
+  /** Settles everything in flight. */
   end(error: Error): void {
     this.#close(() => lostConnection(error))
   }
@@ -120,7 +114,7 @@ function judge({ message, returned }: InFlight, error: unknown): Fate {
   return returned ? unroutable(message) : null
 }
 
-// amqplib encodes a message before it writes any of it: what it cannot encode, nobody has got.
+// amqplib encodes a message before it writes any of it, so a message that it cannot encode was not sent.
 function judgeThrown(error: Error): PublishFailure {
   if (error.name === 'IllegalOperationError') return lostConnection(error)
   return permanent(`AMQP cannot carry this message: ${error.message}`, error)

@@ -1,32 +1,32 @@
-// One connection and its channels. It is never mended: what has lost a channel to a refusal takes nothing new and
-// is closed when the rest has settled, because amqplib gives the number of a dead channel to the next one while
-// frames of the dead one may still be waiting to be written, and RabbitMQ ends the connection over that.
+// One connection and its channels. It is never repaired: after a refusal has closed a channel, it takes nothing new and
+// closes when the rest has settled. amqplib gives the number of a dead channel to the next one while frames of the dead
+// one may still wait to be written, and RabbitMQ ends the connection over that.
 import type { ChannelModel } from 'amqplib'
-import { toError } from '../errors.ts'
-import { raceTimeout } from '../race-timeout.ts'
-import { type Fate, RabbitChannel } from './rabbitmq-channel.ts'
+import { toError } from '../../errors.ts'
+import { raceTimeout } from '../../runtime/race-timeout.ts'
+import { type Fate, RabbitChannel } from './channel.ts'
 import {
   blocked,
   classifyChannelError,
   lostConnection,
   notConfirmed,
   outOfReach,
-} from './rabbitmq-errors.ts'
-import type { RabbitMessage } from './rabbitmq-message.ts'
+} from './errors.ts'
+import type { RabbitMessage } from './message.ts'
 
 export interface ConnectionLimits {
-  /** For opening a channel. */
+  /** The limit for opening a channel. */
   readonly openMs: number
   readonly confirmMs: number
 }
 
-/** How long a peer that may be gone gets for an answer that costs it nothing. */
+/** How long a peer that may be gone gets to respond to a request that costs it nothing. */
 export const LIFE_SIGN_MS = 2_000
 
-/** After how long without a confirm it is asked for one. */
+/** How long to wait for a confirm before checking whether the connection is alive. */
 const SUSPICIOUS_MS = 2_000
 
-/** Frames that wait in amqplib's buffer of a channel before it asks for a pause; one is 128 KiB at most. */
+/** How many frames amqplib buffers per channel before it asks for a pause. A frame is at most 128 KiB. */
 const MAX_BUFFERED_FRAMES = 128
 
 export class RabbitConnection {
@@ -71,7 +71,7 @@ export class RabbitConnection {
     }
   }
 
-  /** Opens the channel for an exchange, if that exists. */
+  /** Opens the channel for an exchange. Rejects if the exchange does not exist. */
   async prepare(exchange: string): Promise<void> {
     await this.#channelFor(exchange)
   }
@@ -85,12 +85,12 @@ export class RabbitConnection {
     if (this.#ended) return
     const closing = this.#model.close().catch(() => {})
     if ((await raceTimeout(closing, LIFE_SIGN_MS)) === 'late') {
-      this.#abandon(new Error('it did not answer to being closed'))
+      this.#abandon(new Error('it did not respond when it was closed'))
     }
   }
 
   async #send(message: RabbitMessage): Promise<Fate> {
-    // What is written now would lie somewhere in between until RabbitMQ reads on.
+    // A message written now would sit in some buffer until RabbitMQ resumes reading.
     if (this.#blocked !== null) return blocked(this.#blocked)
     let channel: RabbitChannel
     try {
@@ -107,18 +107,18 @@ export class RabbitConnection {
     clearTimeout(suspicion)
     if (fate !== 'late') return fate
     await this.#giveUp(channel, message)
-    // A confirm may have come meanwhile, and then it counts.
+    // A confirm may have arrived meanwhile, and then it counts.
     return await sending
   }
 
-  // A connection that may be dead is not used for anything new, but its confirms may still come.
+  // A connection that may be dead is not used for new sends, but its confirms may still arrive.
   async #retireIfSilent(): Promise<void> {
     if (this.#blocked !== null || !this.isFit) return
     if (!(await this.#answers()) && this.#blocked === null) this.#retire()
   }
 
-  // One queue that does not confirm is no reason to give up all the others, a connection that is dead is. A blocked
-  // one is kept: RabbitMQ will read on where it stopped, and each new connection would leave another copy there.
+  // One queue that does not confirm is no reason to give up on all others, but a dead connection is. A blocked one is
+  // kept: RabbitMQ resumes reading where it stopped, and each new connection would leave another copy there.
   async #giveUp(channel: RabbitChannel, message: RabbitMessage): Promise<void> {
     const alive = this.#blocked === null && this.isFit && (await this.#answers())
     const failure = notConfirmed(message, alive ? 'topic' : 'broker')
@@ -154,7 +154,7 @@ export class RabbitConnection {
   }
 
   async #openChannel(exchange: string): Promise<RabbitChannel> {
-    if (!this.isFit) throw new Error('the connection takes nothing new')
+    if (!this.isFit) throw new Error('the connection accepts nothing new')
     const opening = this.#openConfirmChannel(exchange)
     const channel = await raceTimeout(opening, this.#limits.openMs)
     if (channel !== 'late') return channel
@@ -172,7 +172,7 @@ export class RabbitConnection {
       this.#open.delete(ours)
       this.#channels.delete(exchange)
     })
-    // A missing exchange is found out here, with nothing on its way yet that would be in doubt.
+    // A missing exchange shows here, before anything is in flight that would be in doubt.
     if (exchange !== '') await channel.checkExchange(exchange)
     return ours
   }
@@ -199,7 +199,7 @@ export class RabbitConnection {
     for (const channel of this.#open) channel.end(error)
     this.#open.clear()
     if (!this.#retired) this.#onUnfit()
-    // amqplib ends a socket and waits for the peer to do the same, which one that is gone never does.
+    // amqplib ends a socket and waits for the peer to do the same, which a dead peer never does.
     setTimeout(() => this.#socket?.destroy(), LIFE_SIGN_MS).unref()
   }
 

@@ -1,7 +1,7 @@
-// What an answer of RabbitMQ means for the events it hit: the destination's trouble, or the message's own fault.
-import { PublishError } from '../errors.ts'
-import type { RabbitMessage } from './rabbitmq-message.ts'
-import type { PublishFailure } from './publisher.ts'
+// Classifies RabbitMQ's responses: is the destination at fault, or the message itself?
+import { PublishError } from '../../errors.ts'
+import type { RabbitMessage } from './message.ts'
+import type { PublishFailure } from '../../event/publish-result.ts'
 
 const NOT_FOUND = 404
 const ACCESS_REFUSED = 403
@@ -12,28 +12,30 @@ export function outOfReach(error: Error): PublishFailure {
   return transient('broker', new PublishError('PUBLISH_FAILED', message, { cause: error }))
 }
 
-/** The connection ended with the event on its way. Whether it arrived, nobody knows: it goes again. */
+/** The connection ended with the event in flight. Whether the event arrived is unknown, so it is sent again. */
 export function lostConnection(error: Error): PublishFailure {
   const message = `the connection to RabbitMQ ended before it confirmed the event: ${error.message}`
   return transient('broker', new PublishError('PUBLISH_FAILED', message, { cause: error }))
 }
 
 export function blocked(reason: string): PublishFailure {
-  return transient('broker', publishError(`RabbitMQ takes no messages for now: ${reason}`))
+  return transient('broker', publishError(`RabbitMQ accepts no messages for now: ${reason}`))
 }
 
-export function notConfirmed(message: RabbitMessage, scope: 'broker' | 'topic'): PublishFailure {
-  return transient(scope, publishError(`RabbitMQ did not confirm an event for ${place(message)}`))
+export function notConfirmed(message: RabbitMessage, blames: 'broker' | 'topic'): PublishFailure {
+  return transient(blames, publishError(`RabbitMQ did not confirm an event for ${place(message)}`))
 }
 
-/** For instance by a queue that is full and set to reject what it has no room for. */
+/** For instance, a queue is full and configured to reject new messages. */
 export function nacked(message: RabbitMessage): PublishFailure {
   return transient('topic', publishError(`RabbitMQ refused an event for ${place(message)} (nack)`))
 }
 
 export function unroutable(message: RabbitMessage): PublishFailure {
   return permanent(
-    `RabbitMQ found no queue: ${place(message)} leads to none (NO_ROUTE); declare and bind one, or correct the route`,
+    message.exchange === ''
+      ? `RabbitMQ found no queue '${message.routingKey}' (NO_ROUTE); declare it, or correct the route`
+      : `RabbitMQ found no queue for an event that was sent to ${place(message)} (NO_ROUTE); bind one to it, or correct the route`,
   )
 }
 
@@ -43,8 +45,8 @@ export function permanent(message: string, cause?: Error): PublishFailure {
 }
 
 /**
- * RabbitMQ answers a message that it does not take by closing the channel. The others on it are in doubt: those
- * before it may have arrived, those after it have not.
+ * RabbitMQ refuses a message by closing the channel. The other messages on it are in doubt: those before it may have
+ * arrived, those after it have not.
  */
 export function classifyChannelError(
   message: RabbitMessage,
@@ -63,7 +65,7 @@ export function classifyChannelError(
   return transient('topic', new PublishError('PUBLISH_FAILED', text, { cause: error }))
 }
 
-// RabbitMQ does not say which message it closed a channel for, but its words tell.
+// RabbitMQ does not name the message over which it closed a channel, but its error text gives enough away.
 function isToBlame(
   { routingKey, content }: RabbitMessage,
   code: unknown,
@@ -73,15 +75,15 @@ function isToBlame(
   if (code !== ACCESS_REFUSED && code !== PRECONDITION_FAILED) return false
   if (alone) return true
   if (code === ACCESS_REFUSED) {
-    // Of the exchange as a whole, unless it is about one routing key.
+    // The refusal is about the whole exchange, unless its text names a routing key.
     return !text.includes('access to topic') || text.includes(`access to topic '${routingKey}' in`)
   }
   const [, limit] = /larger than (?:configured )?max size (\d+)/.exec(text) ?? []
   return limit !== undefined && content.length > Number(limit)
 }
 
-function transient(scope: 'broker' | 'topic', error: PublishError): PublishFailure {
-  return { ok: false, kind: 'transient', error, scope }
+function transient(blames: 'broker' | 'topic', error: PublishError): PublishFailure {
+  return { ok: false, kind: 'transient', error, blames }
 }
 
 function publishError(message: string): PublishError {

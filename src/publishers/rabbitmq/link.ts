@@ -1,13 +1,13 @@
-// The way to RabbitMQ: whoever sends takes the connection there is, or opens one that all others share. Nobody
-// waits between two tries here, as the outbox probes a destination that is away at its own pace.
+// The way to RabbitMQ. Each send uses the current connection, or opens one that all later sends share. There are no
+// pauses between attempts here, because the outbox probes an unreachable destination at its own pace.
 import type { ChannelModel } from 'amqplib'
-import { formatDuration } from '../duration.ts'
-import { toError } from '../errors.ts'
-import { raceTimeout } from '../race-timeout.ts'
-import type { Fate } from './rabbitmq-channel.ts'
-import { type ConnectionLimits, RabbitConnection } from './rabbitmq-connection.ts'
-import { outOfReach } from './rabbitmq-errors.ts'
-import type { RabbitMessage } from './rabbitmq-message.ts'
+import { formatDuration } from '../../checks/duration.ts'
+import { toError } from '../../errors.ts'
+import { raceTimeout } from '../../runtime/race-timeout.ts'
+import type { Fate } from './channel.ts'
+import { type ConnectionLimits, RabbitConnection } from './connection.ts'
+import { outOfReach } from './errors.ts'
+import type { RabbitMessage } from './message.ts'
 
 export class RabbitLink {
   readonly #connect: () => Promise<ChannelModel>
@@ -30,7 +30,7 @@ export class RabbitLink {
     let connection: RabbitConnection
     try {
       connection = await this.#take()
-      // It may have gone between being there and being used.
+      // The connection may have been lost between its opening and its use.
       if (!connection.isFit) connection = await this.#take()
     } catch (thrown) {
       return outOfReach(toError(thrown))
@@ -74,7 +74,7 @@ export class RabbitLink {
     const model = await raceTimeout(connecting, openMs)
     if (model !== 'late') return model
     connecting.then(closeLate, () => {})
-    throw new Error(`no connection in ${formatDuration(openMs)}`)
+    throw new Error(`no connection within ${formatDuration(openMs)}`)
   }
 }
 

@@ -1,10 +1,10 @@
-// An event as a message: where it goes, and what travels with it.
+// Turns an event into a RabbitMQ message: its exchange, routing key, content and properties.
 import type { Options } from 'amqplib'
-import type { WireMessage } from '../envelope/wire-message.ts'
-import { withoutText } from '../errors.ts'
-import type { OutboxEvent } from '../events.ts'
-import { permanent } from './rabbitmq-errors.ts'
-import type { PublishFailure } from './publisher.ts'
+import type { WireMessage } from '../../envelope/wire-message.ts'
+import { withoutText } from '../../errors.ts'
+import type { OutboxEvent } from '../../event/event.ts'
+import { permanent } from './errors.ts'
+import type { PublishFailure } from '../../event/publish-result.ts'
 
 export interface RabbitmqRoute {
   /** @default the option `exchange` */
@@ -21,7 +21,7 @@ export interface RabbitMessage {
   readonly properties: Options.Publish
 }
 
-/** RabbitMQ takes these for lists of further routing keys, and text in them for a reason to close the channel. */
+/** RabbitMQ reads these headers as lists of further routing keys, and closes the channel if they hold text. */
 const SPECIAL_HEADERS = ['CC', 'BCC']
 
 export function toMessage(
@@ -34,7 +34,7 @@ export function toMessage(
   try {
     target = route ? route(event) : {}
   } catch (thrown) {
-    // Its words may quote the payload.
+    // The message may quote the payload.
     const error = withoutText(thrown)
     return permanent(`the route of '${event.type}' failed with ${error.name}`, error)
   }
@@ -47,7 +47,7 @@ export function toMessage(
   const special = SPECIAL_HEADERS.find((name) => name in headers)
   if (special) {
     return permanent(
-      `the header '${special}' of '${event.type}' has a meaning of its own in RabbitMQ; use another name`,
+      `the header '${special}' of '${event.type}' has a special meaning in RabbitMQ; use another name`,
     )
   }
   return {
@@ -66,7 +66,7 @@ export function toMessage(
   }
 }
 
-/** Whole seconds that are not negative are all that AMQP has room for; the header has the exact time. */
+/** AMQP timestamps are whole, non-negative seconds. A header carries the exact time. */
 function timestampOf({ occurredAt }: OutboxEvent): { timestamp?: number } {
   const seconds = Math.floor(occurredAt.getTime() / 1_000)
   return seconds >= 0 ? { timestamp: seconds } : {}

@@ -1,47 +1,42 @@
 // RabbitMQ through amqplib: persistent messages, publisher confirms, mandatory routing, and a result per event.
-// Aggregates go side by side. Within one, each event waits for the confirm of the one before it: a later one that
-// is on its way already would overtake an earlier one that the broker refuses.
+// Lanes are sent in parallel. Within one, each event waits for the confirm of the one before it. Otherwise a later
+// event already on its way would overtake an earlier one that the broker refuses.
 import { performance } from 'node:perf_hooks'
 import { type ChannelModel, connect as connectTo } from 'amqplib'
-import type { Duration } from '../duration.ts'
-import { type Envelope, resolveEnvelope } from '../envelope/envelope.ts'
-import { writeAll } from '../envelope/serializer.ts'
-import type { WireMessage } from '../envelope/wire-message.ts'
-import { OutboxOptionsError } from '../errors.ts'
-import { orderingKey, type OutboxEvent } from '../events.ts'
-import { groupBy } from '../group-by.ts'
-import { rejectUnknown, requireDuration } from '../validate.ts'
-import { LIFE_SIGN_MS } from './rabbitmq-connection.ts'
-import { RabbitLink } from './rabbitmq-link.ts'
-import { type RabbitmqRoute, toMessage } from './rabbitmq-message.ts'
-import {
-  type Publisher,
-  type PublishFailure,
-  type PublishResult,
-  type PublishRules,
-  TOOK_TOO_LONG,
-} from './publisher.ts'
+import type { Duration } from '../../checks/duration.ts'
+import { type Envelope, resolveEnvelope } from '../../envelope/envelope.ts'
+import { writeAll } from '../../envelope/serializer.ts'
+import type { WireMessage } from '../../envelope/wire-message.ts'
+import { OutboxOptionsError } from '../../errors.ts'
+import type { OutboxEvent } from '../../event/event.ts'
+import { groupBy } from '../../runtime/group-by.ts'
+import { rejectUnknown, requireDuration } from '../../checks/checks.ts'
+import { LIFE_SIGN_MS } from './connection.ts'
+import { RabbitLink } from './link.ts'
+import { type RabbitmqRoute, toMessage } from './message.ts'
+import type { PublishFailure, PublishResult } from '../../event/publish-result.ts'
+import { type Publisher, type PublishRules, TOOK_TOO_LONG } from '../publisher.ts'
 
-export type { RabbitmqRoute } from './rabbitmq-message.ts'
+export type { RabbitmqRoute } from './message.ts'
 
 export interface RabbitmqPublisherOptions {
-  /** `amqp://user:password@host:5672/vhost`, or `amqps://`. It is never shown in logs or errors. */
+  /** `amqp://user:password@host:5672/vhost`, or `amqps://`. Never appears in logs or errors. */
   url?: string
   /**
-   * Instead of `url`: makes a connection, for instance one of several hosts or with TLS certificates. It is called
-   * again whenever the last one is gone, and the publisher closes what it gets: share it with nobody, and leave
-   * amqplib's own `recovery` off.
+   * Instead of `url`: opens a connection, for instance to one of several hosts or with TLS certificates. The publisher
+   * calls it again whenever a connection is lost, and closes the connections that it returns. Do not share them with
+   * other code, and leave amqplib's own `recovery` off.
    */
   connect?: () => Promise<ChannelModel>
   /** The exchange of events without a route. @default '', where the routing key is the name of a queue */
   exchange?: string
-  /** Where an event goes. What it leaves out is `exchange`, and the event's topic as the routing key. */
+  /** Returns where an event goes. The defaults are `exchange`, and the event's topic as routing key. */
   route?: (event: OutboxEvent) => RabbitmqRoute
   /** How long connecting may take, and opening a channel. @default '10s' */
   connectTimeout?: Duration
-  /** How long a confirm may take before the event counts as unsent and goes again. @default '30s' */
+  /** How long a confirm may take before the event counts as unsent and is sent again. @default '30s' */
   confirmTimeout?: Duration
-  /** What a message looks like: 'headers', 'json', cloudEvents({ source }), or a serializer. @default 'headers' */
+  /** The message format: 'headers', 'json', cloudEvents({ source }), or a serializer. @default 'headers' */
   envelope?: Envelope
 }
 
@@ -87,7 +82,7 @@ export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher 
         if (!result.ok && holds(result, rules)) failure ??= result
       }
     }
-    await Promise.all([...groupBy(events, orderingKey).values()].map(sendLane))
+    await Promise.all([...groupBy(events, ({ lane }) => lane).values()].map(sendLane))
     return events.map((event) => results.get(event)!)
   }
 
@@ -105,7 +100,7 @@ export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher 
 
   return {
     name: 'rabbitmq',
-    // A batch takes on new events for one confirm's time; the last of them may need all there is.
+    // A batch starts new events for the length of one confirm. The last of them may use every limit in full.
     settlesWithinMs: confirmMs + 3 * openMs + confirmMs + LIFE_SIGN_MS,
     publish,
     connect: () => link.prepare(exchange),
@@ -134,10 +129,10 @@ function connector(
   }
   if (typeof url !== 'string' || !/^amqps?:\/\//.test(url) || !URL.canParse(url)) {
     throw new OutboxOptionsError(
-      "url must be one of RabbitMQ's, such as 'amqp://user:password@host:5672/vhost'",
+      "url must be a RabbitMQ URL, such as 'amqp://user:password@host:5672/vhost'",
     )
   }
-  // Without noDelay each event of an aggregate would wait for the network's own idea of a full packet.
+  // Without noDelay, each event of a lane would wait until the network considers a packet full.
   const socket = { timeout: timeoutMs, noDelay: true, keepAlive: true }
   const clientProperties = { connection_name: 'aftercommit' }
   return async () => await connectTo(url, { ...socket, clientProperties })

@@ -1,26 +1,24 @@
-// What the path needs from a database. store/postgres.ts is the implementation for Postgres; every
-// stored time, and every comparison of stored times, is the database's.
-import type { OutboxEvent, PreparedEvent } from '../events.ts'
-import type { TableName } from './table-name.ts'
+// What the path needs from a database; postgres.ts implements it for Postgres. Every stored time, and every comparison
+// of stored times, uses the database's clock (rule 8).
+import type { OutboxEvent, PreparedEvent } from '../../event/event.ts'
+import type { TableName } from '../table-name.ts'
 
-/** What the statements need to know of the options. */
+/** The options that the statements need. */
 export interface StoreRules {
   readonly table: TableName
-  /** Whether a claim takes, per aggregate, only a run from its oldest unpublished event. */
-  readonly inOrder: boolean
-  /** Whether a dead letter keeps the later events of its aggregate back. */
+  /** Whether a dead letter holds back the later events of its lane. */
   readonly deadLettersHold: boolean
-  /** Whether save() first locks the aggregates of its events, until COMMIT. */
+  /** Whether save() first locks the lanes of its events, until COMMIT. */
   readonly lockKeys: boolean
   /** Whether a row is kept once it is published. */
   readonly keepPublished: boolean
-  /** Where a copy of each dead letter goes. */
+  /** The topic for a copy of each dead letter. */
   readonly deadLetterTopic: string | null
-  /** After which a statement of the background counts as failed: its connection may be dead. */
+  /** When a background statement counts as failed, because its connection may be dead. */
   readonly statementTimeoutMs: number
 }
 
-/** Who holds a row, and for how long. */
+/** Which process holds a row, and for how long. */
 export interface Lease {
   readonly token: string
   readonly workerId: string
@@ -28,15 +26,17 @@ export interface Lease {
   readonly ms: number
 }
 
-export interface SavedEvent extends OutboxEvent {
+export interface SavedEvent {
+  readonly event: OutboxEvent
   /**
-   * The latest earlier event of the same aggregate that is still pending; Infinity if any of them is in
-   * other hands than those that saved this one; null if there is none.
+   * What the event has to follow: the seqs of all earlier events of its lane that were committed and pending when it
+   * was saved, whichever process holds them, plus a dead letter if dead letters hold their lane. 'unknown' if the save
+   * could not tell (above read committed, or too many events) or did not ask (the event was saved without a lease).
    */
-  readonly after: number | null
+  readonly follows: readonly number[] | 'unknown'
 }
 
-/** One row under one lease; a statement that names a lease touches the row only while it holds. */
+/** One row under one lease. A statement that names a lease changes the row only while that lease holds. */
 export interface LeaseRef {
   readonly id: string
   readonly token: string
@@ -49,26 +49,29 @@ export interface FailureRecord extends LeaseRef {
   readonly delayMs: number
   /** null: the row was not tried, so its last error stays. */
   readonly error: string | null
-  /** The id of the copy that goes to the dead-letter topic, if there is to be one. */
+  /** The id and the lane of the copy for the dead-letter topic, if there is to be one. */
   readonly copyId: string | null
+  readonly copyLane: number | null
+  /** An earlier statement failed, and may have recorded this failure all the same. */
+  readonly isRepeated?: boolean
 }
 
 export interface ClaimRequest {
   readonly lease: Lease
   readonly limit: number
-  /** Topics to leave alone: their circuit is open, or another publisher's claims take them. */
+  /** Topics to leave out: their circuit is open, or another publisher takes them. */
   readonly exceptTopics: readonly string[]
-  /** If given, every other topic is another publisher's. */
+  /** If given, every other topic belongs to another publisher. */
   readonly onlyTopics?: readonly string[] | null
 }
 
-/** An event that was given up, as a person looks at it. */
+/** An event that the outbox gave up on, with the reason. */
 export interface DeadLetter extends OutboxEvent {
   readonly error: string
   readonly diedAt: Date
 }
 
-/** Which dead letters are meant: those that match everything given. */
+/** Selects the dead letters that match every given field. */
 export interface DeadLetterFilter {
   id?: string | readonly string[]
   type?: string
@@ -86,7 +89,7 @@ export interface DeadLetterPage {
   readonly afterSeq: number
 }
 
-/** What became of one page of them; `lastSeq` is null when there was none. */
+/** The result for one page; `lastSeq` is null when the page was empty. */
 export interface DeadLettersChanged {
   readonly count: number
   readonly lastSeq: number | null
@@ -96,17 +99,17 @@ export interface PurgeRequest {
   readonly status: 'published' | 'dead_letter'
   readonly olderThanMs: number
   readonly limit: number
-  /** Where the last batch ended; null for the first. */
+  /** Where the previous batch ended; null for the first. */
   readonly after: string | null
 }
 
 export interface Purged {
   readonly deleted: number
-  /** The last row of this batch; null when the round is over, or is another instance's. */
+  /** The last row of this batch; null when the round is over, or when another instance runs it. */
   readonly last: string | null
 }
 
-/** A count is exact as far as counting is cheap, and from there on what Postgres' own statistics say. */
+/** Exact as far as counting is cheap; beyond that, an estimate from Postgres's statistics. */
 export interface Count {
   readonly count: number
   readonly exact: boolean
@@ -116,16 +119,16 @@ export interface TableStats {
   readonly pending: Count
   readonly dead: Count
   readonly published: Count
-  // These four are about the ten thousand pending events that are due first.
-  /** Held by nobody: what the fallback could take now, order permitting. */
+  // These four cover the ten thousand pending events that are due first.
+  /** Neither leased nor waiting for a retry: the fallback could take these now, if order permits. */
   readonly due: number
-  /** With failed attempts behind them. */
+  /** Events with failed attempts. */
   readonly retrying: number
-  /** The most attempts that one of them has had. */
+  /** The highest number of attempts among these events. */
   readonly mostAttempts: number
-  /** How long ago the oldest of them was saved; null when none is pending. */
+  /** How long ago the oldest of these events was saved; null when none is pending. */
   readonly lagMs: number | null
-  /** By event type, over the events saved last and still in the table: from save to record. */
+  /** From save to record, by event type, over the most recently saved events that are still in the table. */
   readonly latency: Readonly<Record<string, Latency>>
 }
 
@@ -137,37 +140,40 @@ export interface Latency {
 }
 
 export interface Store<TTx> {
-  /** In the caller's transaction, as the last thing before COMMIT. */
+  /** Runs in the caller's transaction, as the last statement before COMMIT. */
   save(tx: TTx, events: readonly PreparedEvent[], lease: Lease): Promise<SavedEvent[]>
-  /** Takes rows whose lease ran out, oldest first. Its own short transaction. */
+  /** Takes due rows that no process holds, oldest first, in its own short transaction. */
   claim(request: ClaimRequest): Promise<OutboxEvent[]>
   /**
-   * Prolongs leases; answers the ids of the rows that were still held, each with the token that holds it: one
-   * process may know a row under an old token and a new one.
+   * Extends leases. Returns the ids of the rows that were still held, each with the token that holds it: one process
+   * may know a row under both an old and a new token.
    */
   renew(leases: readonly LeaseRef[], ms: number): Promise<ReadonlyMap<string, string>>
   /**
-   * An ack is a fact: published wins over every other state and stays. Answers the ids that were not
-   * published before.
+   * Records acks. An ack is a fact: published wins over every other state and stays. Returns the ids that were not
+   * recorded as published before.
    */
-  settlePublished(ids: readonly string[]): Promise<Set<string>>
-  /** Fenced: recorded only where the lease still holds; answers those ids, each with its token. */
-  settleFailed(failures: readonly FailureRecord[]): Promise<ReadonlyMap<string, string>>
-  /** Deletes one batch of old rows. One instance at a time: the others get nothing. */
+  recordPublished(ids: readonly string[]): Promise<Set<string>>
+  /**
+   * Records failures, but only where the lease still holds (fenced). Returns those ids, each with its token, and of
+   * repeated ones those that an earlier statement has recorded.
+   */
+  recordFailed(failures: readonly FailureRecord[]): Promise<ReadonlyMap<string, string>>
+  /** Deletes one batch of old rows. Only one instance deletes at a time; the others delete nothing. */
   purge(request: PurgeRequest): Promise<Purged>
   listDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetter[]>
-  /** Makes them pending again, as they were when they were new. */
+  /** Makes dead letters pending again, with no attempts used. */
   retryDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLettersChanged>
   discardDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLettersChanged>
-  /** How many dead letters there are, by event type, counted no further than the limit. */
+  /** How many dead letters there are, by event type, counted up to the limit. */
   countDeadLetters(limit: number): Promise<Record<string, number>>
-  /** How many events of other topics are due, by topic, among as many as the limit that are due first. */
+  /** How many events have other topics, by topic, among the events due first, up to the limit. */
   countUnrouted(routed: readonly string[], limit: number): Promise<Record<string, number>>
-  /** How many events are pending, counted no further than the limit. */
+  /** How many events are pending, counted up to the limit. */
   countPending(limit: number): Promise<number>
   stats(): Promise<TableStats>
-  /** Throws TABLE_MISSING unless the table is there. */
+  /** Throws TABLE_MISSING if the table, or the function that the save calls, does not work. */
   verify(): Promise<void>
-  /** Brings the table up to date. Safe to call from many processes at once. */
+  /** Creates or updates the table. Safe to call from many processes at once. */
   migrate(): Promise<void>
 }

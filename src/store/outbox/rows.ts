@@ -1,32 +1,37 @@
-// How rows and lists cross between Postgres and the application. Each driver has parsers of its own, and users
-// replace them: what is no number is text by the time it leaves Postgres, and numbers are read with Number().
-import type { OutboxEvent } from '../events.ts'
-import { sql } from './sql.ts'
+// How rows and lists pass between Postgres and the application. Drivers have different parsers, and users replace them.
+// So statements cast everything but numbers to text, and numbers are read with Number().
+import type { OutboxEvent } from '../../event/event.ts'
+import { sql } from '../../drivers/sql.ts'
 
-// Statistics are from a quiet time, when next to nothing was pending, and a long history keeps them so while a
-// backlog builds up. By them an index of pending rows is the cheapest way to any row, be it known by its id or
-// by its aggregate, and each lookup reads the whole backlog: with 100,000 rows a claim took 5 s, and one that
-// outlasts half its lease is given up and made again. A value from a subquery is no reason to take such an index.
+// Planner statistics come from a quiet time, when almost nothing was pending, and a long history keeps them so while a
+// backlog builds up. By them, an index of pending rows is the cheapest way to any row, even one known by id or lane,
+// and each lookup reads the whole backlog: with 100,000 rows a claim took 5 s, and a claim that outlasts half its lease
+// is given up and repeated. With the value in a subquery, the planner does not choose such an index. Beside it,
+// `status <> 'published'` lets it choose the index on lanes.
 export const PENDING = sql`(select 'pending')`
 export const PUBLISHED = sql`(select 'published')`
 
-/** The aggregate type of copies for the dead-letter topic. One that dies holds nothing back. */
+/** The aggregate type of copies for the dead-letter topic. A copy that dies holds nothing back. */
 export const DEAD_LETTER_COPY = 'aftercommit.dead_letter'
+
+/** The event type of such a copy. */
+export const DEAD_LETTERED = 'DeadLettered'
 
 export const OCCURRED_AT = sql`(extract(epoch from o.occurred_at) * 1000)::float8 as "occurredAt"`
 
-/** An event, of a table that is called o. The payload stays text: it is handed on, not looked at. */
-export const EVENT_COLUMNS = sql`o.id::text, o.seq::text, o.event_type as type,
+/** An event, from a table with the alias o. The payload stays text, because it is passed on and never read. */
+export const EVENT_COLUMNS = sql`o.id::text, o.seq::text, o.lane::text, o.event_type as type,
   o.aggregate_type as "aggregateType", o.aggregate_id as "aggregateId", o.topic, o.payload::text,
   o.headers::text, ${OCCURRED_AT}, o.attempts, o.max_attempts as "maxAttempts"`
 
-/** A number on its way out of a database: what the driver's parsers made of it. */
+/** A number from the database, as the driver's parsers return it. */
 export type AnyNumber = number | string | bigint
 
-type Read = 'seq' | 'headers' | 'occurredAt' | 'attempts' | 'maxAttempts'
+type Read = 'seq' | 'lane' | 'headers' | 'occurredAt' | 'attempts' | 'maxAttempts'
 
 export interface EventRow extends Omit<OutboxEvent, Read> {
   seq: string
+  lane: string
   headers: string
   occurredAt: AnyNumber
   attempts: AnyNumber
@@ -37,6 +42,7 @@ export function toEvent(row: EventRow): OutboxEvent {
   return {
     ...row,
     seq: Number(row.seq),
+    lane: Number(row.lane),
     headers: JSON.parse(row.headers) as Record<string, string>,
     occurredAt: toDate(row.occurredAt),
     attempts: Number(row.attempts),
@@ -44,9 +50,17 @@ export function toEvent(row: EventRow): OutboxEvent {
   }
 }
 
-/** From milliseconds. */
 export function toDate(ms: AnyNumber): Date {
   return new Date(Number(ms))
+}
+
+export interface CountRow {
+  name: string
+  count: AnyNumber
+}
+
+export function toCounts(rows: readonly CountRow[]): Record<string, number> {
+  return Object.fromEntries(rows.map(({ name, count }) => [name, Number(count)]))
 }
 
 export function encodeArray(values: readonly string[]): string {

@@ -1,26 +1,29 @@
-// How much there is, and how long it took: two statements that cost the same however large the table is.
-import type { Executor } from '../drivers/driver.ts'
-import { runWithin } from './database.ts'
+// Counts and latencies: two statements whose cost does not grow with the table.
+import { sql } from '../../drivers/sql.ts'
+import { runInBackground } from '../database.ts'
 import type { AnyNumber } from './rows.ts'
-import { sql, type SQL } from './sql.ts'
-import type { Count, Latency, StoreRules, TableStats } from './store.ts'
-import { qualifiedName, quoteName } from './table-name.ts'
+import type { StatementContext } from './statement.ts'
+import type { Count, Latency, TableStats } from './outbox-store.ts'
+import { quoteName } from '../table-name.ts'
 
-/** Counted one by one up to here. */
+/** Counted exactly up to here. */
 const COUNTED = 10_000
 
-/** Latency is looked up over this many of the newest events. */
+/** Latency covers this many of the newest events. */
 const RECENT = 1_000
 
-export async function readStats(db: Executor, rules: StoreRules): Promise<TableStats> {
-  const { table, statementTimeoutMs } = rules
-  const outbox = qualifiedName(table)
-  const runHere = <Row>(step: string, query: SQL) =>
-    runWithin<Row>(statementTimeoutMs, db, step, query)
+export function statsStatement(context: StatementContext) {
+  return () => readStats(context)
+}
+
+async function readStats(context: StatementContext): Promise<TableStats> {
+  const { outbox, rules } = context
+  const { table } = rules
   const estimate = (name: string) => sql`(select c.reltuples::float8 from pg_class c
     where c.oid = to_regclass(${`${quoteName(table.schema)}.${quoteName(name)}`}::text))`
   const [[row], latency] = await Promise.all([
-    runHere<Record<keyof Counts, AnyNumber | null>>(
+    runInBackground<Record<keyof Counts, AnyNumber | null>>(
+      context,
       'count events',
       sql`
         select w.*, d.*, a.*, ${estimate(table.name)} as "rowsEstimate",
@@ -40,7 +43,8 @@ export async function readStats(db: Executor, rules: StoreRules): Promise<TableS
           select count(*)::int as rows from (select 1 from ${outbox} limit ${COUNTED + 1}) p
         ) a`,
     ),
-    runHere<Record<keyof Latency, AnyNumber> & { type: string }>(
+    runInBackground<Record<keyof Latency, AnyNumber> & { type: string }>(
+      context,
       'look up latencies',
       sql`
         select event_type as type, count(*)::int as events, max(ms) as "maxMs",
@@ -55,9 +59,9 @@ export async function readStats(db: Executor, rules: StoreRules): Promise<TableS
   ])
   const counts = readNumbers(row!) as unknown as Counts
   const { due, retrying, mostAttempts, lagMs } = counts
-  const pending = settleCount(counts.pending, counts.pendingEstimate)
-  const dead = settleCount(counts.dead, counts.deadEstimate)
-  const all = settleCount(counts.rows, counts.rowsEstimate)
+  const pending = boundedCount(counts.pending, counts.pendingEstimate)
+  const dead = boundedCount(counts.dead, counts.deadEstimate)
+  const all = boundedCount(counts.rows, counts.rowsEstimate)
   const others = Math.max(0, all.count - pending.count - dead.count)
   const published: Count = { count: others, exact: all.exact }
   return {
@@ -94,7 +98,7 @@ function readNumbers(row: Readonly<Record<string, AnyNumber | null>>) {
   return Object.fromEntries(numbers)
 }
 
-function settleCount(counted: number, estimate: number | null): Count {
+function boundedCount(counted: number, estimate: number | null): Count {
   if (counted <= COUNTED) return { count: counted, exact: true }
   return { count: Math.max(counted, Math.round(estimate ?? 0)), exact: false }
 }

@@ -2,12 +2,12 @@
 // code, and leaves nothing behind. The inputs are drawn by fast-check, odd ones first.
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createOutbox, type NewEvent, OutboxError, OutboxOptionsError } from '../../src/index.ts'
-import { handlersPublisher } from '../../src/publishers/handlers.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
-import { createTopic, readTopic, type TopicReader } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
+import { createOutbox, type NewEvent, OutboxError, OutboxOptionsError } from '../../../src/index.ts'
+import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../../support/fixture.ts'
+import { createTopic, readTopic, type TopicReader } from '../../support/servers/topic-reader.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
 
 const fixture = useFixture()
 /** The same inputs each time; SEED=2 and so on draw others. */

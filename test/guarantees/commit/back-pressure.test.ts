@@ -1,9 +1,9 @@
 // maxBacklog: when the table holds too many unsent events, emit() says so instead of filling the disk.
 import { afterEach, expect, it, vi } from 'vitest'
-import type { OutboxError } from '../../src/index.ts'
-import { useFixture } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import type { OutboxError } from '../../../src/index.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 const handlers = { OrderCompleted: () => {} }

@@ -2,22 +2,22 @@
 // was not saved.
 import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
-import type { Emit } from '../../src/index.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { defer } from '../support/deferred.ts'
-import { ALL_DRIVERS } from '../support/drivers.ts'
+import type { Emit } from '../../../src/index.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { ALL_DRIVERS } from '../../support/drivers.ts'
 import {
   describeEach,
   describeWithKafka,
   kafkaBrokers,
   quietKafka,
   useFixture,
-} from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { acked, scriptedPublisher } from '../support/scripted-publisher.ts'
-import { createTopic, readTopic } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
-import { nextEvent } from '../support/wait-until.ts'
+} from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { acked, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
+import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { nextEvent } from '../../support/timing/wait-until.ts'
 
 const unexpected = { OrderCompleted: () => expect.unreachable('nothing was committed') }
 

@@ -1,12 +1,12 @@
 // Savepoints and nesting: what is rolled back takes its events with it, and only its own.
 import { beforeAll, expect, it } from 'vitest'
-import type { AnyDatabase } from '../../src/index.ts'
-import { isSerializationFailure } from '../../src/store/database.ts'
-import { directUrl } from '../support/database.ts'
-import { defer } from '../support/deferred.ts'
-import { ALL_DRIVERS, SERVED_DRIVERS } from '../support/drivers.ts'
-import { describeEach, type Fixture } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
+import type { AnyDatabase } from '../../../src/index.ts'
+import { isSerializationFailure } from '../../../src/store/database.ts'
+import { directUrl } from '../../support/servers/database.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { ALL_DRIVERS, SERVED_DRIVERS } from '../../support/drivers.ts'
+import { describeEach, type Fixture } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
 
 const named = (type: string) => newEvent({ type })
 const refuse = () => {
@@ -106,6 +106,23 @@ describeEach(ALL_DRIVERS, (fixture) => {
     expect(await fixture.sql`select id from accounts`).toEqual([])
   })
 
+  it('does not commit without an event that was emitted after its savepoint had ended', async () => {
+    const outbox = fixture.handling({})
+    const work = outbox.withOutbox(async (tx, emit) => {
+      emit(named('never saved'))
+      const ended = defer()
+      let late: Promise<unknown> = Promise.resolve()
+      await nest(tx, async () => {
+        late = ended.promise.then(() => outbox.emit(named('too late')))
+      })
+      ended.resolve()
+      // Caught by the application, which would otherwise commit without the event.
+      await expect(late).rejects.toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
+    })
+    await expect(work).rejects.toThrow(/nested transaction had ended/)
+    expect(await savedTypes()).toEqual([])
+  })
+
   it('refuses what a savepoint leaves behind when it is over', async () => {
     const outbox = fixture.handling({})
     await outbox.withOutbox(async (tx) => {
@@ -136,6 +153,73 @@ describeEach(ALL_DRIVERS, (fixture) => {
     })
     expect(await savedTypes()).toEqual(['outer', 'kept'])
     expect(await fixture.sql`select 1 from accounts`).toEqual([])
+  })
+
+  it('rolls all of it back when a unit of work that joined it failed, even if the error was caught', async () => {
+    const outbox = fixture.handling({})
+    const work = outbox.withOutbox(async (_, emit) => {
+      emit(named('outer'))
+      const inner = outbox.withOutbox(async (tx, innerEmit) => {
+        await query(tx, 'insert into accounts values (3, 0)')
+        innerEmit(named('inner'))
+        refuse()
+      })
+      await expect(inner).rejects.toThrow('refused')
+    })
+    await expect(work).rejects.toMatchObject({
+      code: 'NESTED',
+      message: expect.stringContaining("nested: 'savepoint'"),
+      cause: expect.objectContaining({ message: 'refused' }),
+    })
+    expect(await savedTypes()).toEqual([])
+    expect(await fixture.sql`select 1 from accounts`).toEqual([])
+  })
+
+  it('keeps the rest when one failed that had joined a savepoint which rolled back', async () => {
+    const outbox = fixture.handling({})
+    await outbox.withOutbox(async (tx, emit) => {
+      emit(named('outer'))
+      const nested = nest(tx, async () => await outbox.withOutbox(async () => refuse()))
+      await expect(nested).rejects.toThrow('refused')
+    })
+    expect(await savedTypes()).toEqual(['outer'])
+  })
+
+  it('refuses a unit of work inside that of another outbox on the same database', async () => {
+    const [outer, inner] = [fixture.handling({}), fixture.handling({})]
+    await outer.withOutbox(async (_, emit) => {
+      emit(named('outer'))
+      await expect(inner.withOutbox(async () => {})).rejects.toMatchObject({
+        code: 'NESTED',
+        message: expect.stringContaining('use one outbox for both'),
+      })
+    })
+    expect(await savedTypes()).toEqual(['outer'])
+  })
+
+  it.each(['commit', 'rollback', 'rollback to savepoint sp1', 'select 1; commit'])(
+    'refuses %j and goes on',
+    async (text) => {
+      const outbox = fixture.handling({})
+      await outbox.withOutbox(async (tx, emit) => {
+        emit(named('kept'))
+        await nest(tx, async (inner) => {
+          await expect(query(inner, text)).rejects.toMatchObject({ code: 'TRANSACTION_CONTROL' })
+          emit(named('kept too'))
+        })
+      })
+      expect(await savedTypes()).toEqual(['kept', 'kept too'])
+    },
+  )
+
+  it('rejects, and does not throw, when its transaction is used after the end', async () => {
+    const outbox = fixture.handling({})
+    const late = await outbox.withOutbox(async (tx) => tx)
+    let caught: unknown
+    await query(late, 'select 1').catch((error: unknown) => {
+      caught = error
+    })
+    expect(caught).toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
   })
 
   it('begins a unit of its own for work that an earlier unit has set off', async () => {

@@ -5,13 +5,13 @@ import { sql as raw } from 'drizzle-orm'
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { defineEvents, event } from '../../src/index.ts'
-import { handlersPublisher } from '../../src/publishers/handlers.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
-import { createTopic, readTopic, type TopicReader } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
-import { nextEvent } from '../support/wait-until.ts'
+import { defineEvents, event } from '../../../src/index.ts'
+import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../../support/fixture.ts'
+import { createTopic, readTopic, type TopicReader } from '../../support/servers/topic-reader.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { nextEvent } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 const SECRET = 'hunter2'
@@ -127,7 +127,7 @@ describe('what is refused', () => {
   it.each([
     ['PAYLOAD_INVALID', ['OrderCompleted', wrong], /OrderCompleted: .* at 'items\[1\]\.price';/],
     ['EVENT_UNKNOWN', ['OrderComplete', wrong], /did you mean 'OrderCompleted'\?/],
-    ['EVENT_INVALID', ['OrderPlaced', { secret: SECRET }], /key\(\) must answer/],
+    ['EVENT_INVALID', ['OrderPlaced', { secret: SECRET }], /key\(\) must return/],
   ])('leaves nothing with %s, even if somebody catches it', async (code, given, message) => {
     const outbox = open()
     await outbox.start()

@@ -1,12 +1,12 @@
 // Rule 3: if the outcome of COMMIT is unknown, the immediate path publishes nothing; the fallback finds
 // the row if it exists. The proxy breaks the connection at the COMMIT itself.
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
-import type { AnyDatabase } from '../../src/index.ts'
-import { type OpenedDatabase, SERVED_DRIVERS } from '../support/drivers.ts'
-import { describeEach, WATCHABLE } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { startProxy, type TcpProxy, type Verdict } from '../support/tcp-proxy.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import type { AnyDatabase } from '../../../src/index.ts'
+import { type OpenedDatabase, SERVED_DRIVERS } from '../../support/drivers.ts'
+import { describeEach, WATCHABLE } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { startProxy, type TcpProxy, type Verdict } from '../../support/servers/tcp-proxy.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 
 describeEach(SERVED_DRIVERS, (fixture) => {
   let proxy: TcpProxy

@@ -5,11 +5,11 @@ import fc from 'fast-check'
 import * as v from 'valibot'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type CatalogEvent, defineEvents, event, EventRefusedError } from '../../src/index.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
-import { createTopic, readTopic, type TopicReader } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
+import { type CatalogEvent, defineEvents, event, EventRefusedError } from '../../../src/index.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../../support/fixture.ts'
+import { createTopic, readTopic, type TopicReader } from '../../support/servers/topic-reader.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
 
 const fixture = useFixture()
 /** The same inputs each time; SEED=2 and so on draw others. */

@@ -1,14 +1,14 @@
 // Dead letters wait for a person, who can find them, give them another life in their old place, or do
 // without them.
 import { expect, it } from 'vitest'
-import type { Publisher } from '../../src/index.ts'
-import type { HandledEvent } from '../../src/publishers/handlers.ts'
-import { connect } from '../support/database.ts'
-import { useFixture } from '../support/fixture.ts'
-import { recordingLogger } from '../support/recording-logger.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { acked, failedAs, scriptedPublisher } from '../support/scripted-publisher.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import type { Publisher } from '../../../src/index.ts'
+import type { HandledEvent } from '../../../src/publishers/handlers.ts'
+import { connect } from '../../support/servers/database.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { recordingLogger } from '../../support/doubles/recording-logger.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { acked, failedAs, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 
@@ -114,9 +114,9 @@ it.each([
 
 it('retries and discards any number of them', async () => {
   await fixture.sql`
-    insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload, headers, status,
+    insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload, headers, status,
       max_attempts, available_at, occurred_at)
-    select gen_random_uuid(), 'order', n, 'OrderCompleted', 'order', '1', '{}', 'dead_letter', 10,
+    select gen_random_uuid(), n, 'order', n, 'OrderCompleted', 'order', '1', '{}', 'dead_letter', 10,
       now(), now() from generate_series(1, 2500) n`
   const outbox = fixture.handling({})
   expect(await outbox.deadLetters.retry({ aggregateType: 'order' })).toBe(2_500)
@@ -142,8 +142,8 @@ it('discards what is asked for and nothing else', async () => {
 
 it.each([
   ['nothing', undefined, /takes an object/],
-  ['an empty filter', {}, /\{ all: true \} for every one/],
-  ['a filter whose value is undefined', { id: undefined }, /\{ all: true \} for every one/],
+  ['an empty filter', {}, /\{ all: true \} for all dead letters/],
+  ['a filter whose value is undefined', { id: undefined }, /\{ all: true \} for all dead letters/],
   ['all and a filter', { all: true, type: 'OrderPaid' }, /contradict each other; remove one/],
   ['all that is not true', { all: false }, /all must be true, got false/],
   ['an unknown field', { typ: 'OrderPaid' }, /did you mean 'type'/],
@@ -275,7 +275,7 @@ it('warns of dead letters while there are any, with their number by type and no 
   const { outbox } = await bury(events, { logger })
   await outbox.start()
   const line = await waitUntil(
-    () => logger.lines.find(({ message }) => message.startsWith('dead letters need a person')),
+    () => logger.lines.find(({ message }) => message.startsWith('there are dead letters')),
     { message: 'the log warns' },
   )
   expect(line).toMatchObject({
@@ -301,7 +301,7 @@ it('does not check for dead letters when told not to', async () => {
   const { outbox } = await bury([{ payload: 1 }], { logger, deadLetterCheck: false })
   await outbox.start()
   await outbox.stop()
-  expect(logger.lines.filter(({ message }) => /need a person:/.test(message))).toEqual([])
+  expect(logger.lines.filter(({ message }) => /there are dead letters/.test(message))).toEqual([])
 })
 
 it('sends a copy of each dead letter to deadLetterTopic, once, saying what died of what', async () => {

@@ -1,11 +1,11 @@
 // A message that can never be delivered becomes a dead letter at once, while its neighbours go out once.
 import { expect, it } from 'vitest'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { createTopic, readTopic } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 
@@ -45,3 +45,40 @@ describeWithKafka('a message too large for the broker', () => {
 })
 
 const copy = (event: ReturnType<typeof newEvent>) => ({ ...event })
+
+it.each([
+  ['an object without text', () => Object.create(null) as object],
+  [
+    'an error that cannot be read',
+    () =>
+      Object.defineProperty(new Error(), 'message', {
+        get() {
+          throw new Error('no')
+        },
+      }),
+  ],
+])('lets a handler that throws %s fail alone', async (_, thrown) => {
+  const outbox = fixture.handling(
+    {
+      Bad: () => {
+        throw thrown()
+      },
+      Good: () => {},
+    },
+    { maxAttempts: 1 },
+  )
+  const opened: unknown[] = []
+  outbox.events.on('circuit:open', (circuit) => opened.push(circuit))
+  await outbox.start()
+  await outbox.withOutbox(async (__, emit) => {
+    emit([newEvent({ type: 'Bad' }), newEvent({ type: 'Good' })])
+  })
+  await waitUntil(async () => (await fixture.rows()).every((row) => row.status !== 'pending'), {
+    message: 'every event has its outcome',
+  })
+  expect(await fixture.rows()).toMatchObject([
+    { event_type: 'Bad', status: 'dead_letter', attempts: 1 },
+    { event_type: 'Good', status: 'published' },
+  ])
+  expect(opened).toEqual([])
+})

@@ -2,14 +2,14 @@
 // what it said of the payload goes nowhere.
 import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
-import type { EventSerializer } from '../../src/index.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
-import { recordingLogger } from '../support/recording-logger.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { createTopic, readTopic } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import type { EventSerializer } from '../../../src/index.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../../support/fixture.ts'
+import { recordingLogger } from '../../support/doubles/recording-logger.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 

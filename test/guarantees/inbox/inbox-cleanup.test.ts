@@ -1,10 +1,10 @@
 // What a consumer has handled is remembered for its retention, by the database's clock; each consumer's rows are its
 // own business.
 import { expect, it } from 'vitest'
-import { useFixture } from '../support/fixture.ts'
-import { useInbox } from '../support/inbox.ts'
-import { recordingLogger } from '../support/recording-logger.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { useInbox } from '../../support/inbox.ts'
+import { recordingLogger } from '../../support/doubles/recording-logger.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 const { inbox: create, remembered } = useInbox(fixture)

@@ -1,10 +1,10 @@
 // Events go through a real outbox and a real broker to three processes that are killed again and again while they
 // handle them. Effects are rows that nothing keeps unique: each event has to leave exactly one.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { groupBy } from '../../src/group-by.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { rabbitmqPublisher } from '../../src/publishers/rabbitmq.ts'
-import { type RunningProcess, startProcess } from '../support/child-process.ts'
+import { groupBy } from '../../../src/runtime/group-by.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { rabbitmqPublisher } from '../../../src/publishers/rabbitmq/rabbitmq-publisher.ts'
+import { type RunningProcess, startProcess } from '../../support/servers/child-process.ts'
 import {
   describeWithKafka,
   describeWithRabbit,
@@ -12,16 +12,16 @@ import {
   quietKafka,
   rabbitUrl,
   useFixture,
-} from '../support/fixture.ts'
-import { useInbox } from '../support/inbox.ts'
-import type { Setup as KafkaSetup } from '../support/processes/consumes-from-kafka.ts'
-import type { Setup as RabbitSetup } from '../support/processes/consumes-from-rabbitmq.ts'
-import { openRabbit, type Rabbit } from '../support/rabbitmq.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { createTopic } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
-import { waitUntil } from '../support/wait-until.ts'
-import { Random } from '../torture/random.ts'
+} from '../../support/fixture.ts'
+import { useInbox } from '../../support/inbox.ts'
+import type { Setup as KafkaSetup } from '../../support/processes/consumes-from-kafka.ts'
+import type { Setup as RabbitSetup } from '../../support/processes/consumes-from-rabbitmq.ts'
+import { openRabbit, type Rabbit } from '../../support/servers/rabbitmq.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { createTopic } from '../../support/servers/topic-reader.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
+import { Random } from '../../tools/torture/random.ts'
 
 const fixture = useFixture()
 useInbox(fixture)

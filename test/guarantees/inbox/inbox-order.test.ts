@@ -1,10 +1,11 @@
-// With order by aggregate its events are handled one at a time, and none after a later one.
+// With order by aggregate the events of a lane are handled one at a time, and none after a later one.
 import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
-import { defer } from '../support/deferred.ts'
-import { useFixture } from '../support/fixture.ts'
-import { addEffect, useInbox, waitForSessions } from '../support/inbox.ts'
-import { recordingLogger } from '../support/recording-logger.ts'
+import { laneByEvent } from '../../../src/event/lane.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { addEffect, useInbox, waitForSessions } from '../../support/inbox.ts'
+import { recordingLogger } from '../../support/doubles/recording-logger.ts'
 
 const fixture = useFixture()
 const { inbox: create, effects, remembered } = useInbox(fixture)
@@ -53,6 +54,47 @@ it('goes by aggregate and by consumer', async () => {
   expect(await mail.once(message('a', 1), () => {})).toEqual(handled)
 })
 
+it('keeps the order of each lane of an aggregate, and none between them', async () => {
+  const inbox = ordered()
+  const deliver = async (seq: number, lane: number) =>
+    (await inbox.once({ ...message('a', seq), lane }, () => {})).outcome
+  expect(await deliver(9, 1)).toBe('handled')
+  expect(await deliver(5, 2)).toBe('handled')
+  expect(await deliver(8, 1)).toBe('late')
+  expect(await deliver(4, 2)).toBe('late')
+  expect(await deliver(10, 1)).toBe('handled')
+  expect(await deliver(5, 2)).toBe('duplicate')
+})
+
+it('does not take two aggregates for one because their lanes have the same number', async () => {
+  const inbox = ordered()
+  await inbox.once({ ...message('a', 9), lane: 7 }, () => {})
+  const handled = { outcome: 'handled', result: undefined }
+  expect(await inbox.once({ ...message('b', 1), lane: 7 }, () => {})).toEqual(handled)
+  const other = { ...message('a', 1), aggregateType: 'invoice', lane: 7 }
+  expect(await inbox.once(other, () => {})).toEqual(handled)
+})
+
+it('keeps events with a lane and events without one in two orders', async () => {
+  const inbox = ordered()
+  const deliver = async (seq: number, lane: object) =>
+    (await inbox.once({ ...message('a', seq), ...lane }, () => {})).outcome
+  expect(await deliver(9, { lane: 1 })).toBe('handled')
+  expect(await deliver(5, {})).toBe('handled')
+  expect(await deliver(4, {})).toBe('late')
+  expect(await deliver(8, { lane: 1 })).toBe('late')
+  expect(await deliver(10, {})).toBe('handled')
+  expect(await deliver(11, { lane: 1 })).toBe('handled')
+})
+
+it('keeps the order of the aggregate where the outbox gave each event a lane of its own', async () => {
+  const inbox = ordered()
+  const alone = (seq: number) => ({ ...message('a', seq), lane: laneByEvent(message('a', seq)) })
+  expect(await inbox.once(alone(2), () => {})).toMatchObject({ outcome: 'handled' })
+  expect(await inbox.once(alone(1), () => {})).toEqual({ outcome: 'late' })
+  expect(await inbox.once(alone(3), () => {})).toMatchObject({ outcome: 'handled' })
+})
+
 it('takes sequences for numbers, gaps and all', async () => {
   const inbox = ordered()
   await inbox.once(message('a', 9), () => {})
@@ -82,6 +124,27 @@ it('handles two events of an aggregate one after the other, and those of others 
   expect(await earlier).toEqual({ outcome: 'late' })
   expect(await next).toMatchObject({ outcome: 'handled' })
   expect(await effects()).toEqual(['a2', 'b1', 'a3'])
+})
+
+it('handles events of two lanes of an aggregate at the same time', async () => {
+  const inbox = ordered()
+  const [begun, finish] = [defer(), defer()]
+  const done: string[] = []
+  const first = inbox.once({ ...message('a', 2), lane: 1 }, async () => {
+    begun.resolve()
+    await finish.promise
+    done.push('first')
+  })
+  await begun.promise
+  // Without this the test would hang where the other lane waits.
+  const giveUp = setTimeout(finish.resolve, 5_000)
+  const next = inbox.once({ ...message('a', 3), lane: 1 }, () => void done.push('next'))
+  await waitForSessions(fixture.sql, 1)
+  await inbox.once({ ...message('a', 1), lane: 2 }, () => void done.push('beside'))
+  clearTimeout(giveUp)
+  finish.resolve()
+  await Promise.all([first, next])
+  expect(done).toEqual(['beside', 'first', 'next'])
 })
 
 it('lets an event through that waited for a later one which was not handled after all', async () => {

@@ -1,11 +1,11 @@
 // Rules 8, 9 and 10: the database's clock is the only one, memory is bounded, and signals cost nothing
 // but latency.
 import { afterEach, expect, it, vi } from 'vitest'
-import type { LifecycleEvents } from '../../src/index.ts'
-import { defer } from '../support/deferred.ts'
-import { useFixture } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import type { LifecycleEvents } from '../../../src/index.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 afterEach(() => {

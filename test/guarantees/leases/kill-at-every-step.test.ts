@@ -2,19 +2,19 @@
 // invented or out of order; where the table of crashes allows a duplicate, it has the same event id.
 import { readFile } from 'node:fs/promises'
 import { beforeAll, expect, it } from 'vitest'
-import { createOutbox } from '../../src/index.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { runProcess } from '../support/child-process.ts'
-import { CRASH_STEPS } from '../support/crash-steps.ts'
-import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
-import { createTopic, readTopic } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { createOutbox } from '../../../src/index.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { runProcess } from '../../support/servers/child-process.ts'
+import { CRASH_STEPS } from '../../support/crash-steps.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../../support/fixture.ts'
+import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 
 it('has the same steps as the crash table of the documentation', async () => {
-  const page = await readFile(new URL('../../docs/architecture.md', import.meta.url), 'utf8')
+  const page = await readFile(new URL('../../../docs/architecture.md', import.meta.url), 'utf8')
   const [, table] = /\| the process dies \|.*\n\|-.*\n((?:\|.*\n)+)/.exec(page)!
   const documented = table!
     .trim()

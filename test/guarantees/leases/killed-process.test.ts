@@ -1,12 +1,12 @@
 // A process that dies holding rows loses them to the next one when their lease ends; nothing else
 // happens, and nobody has to clean up.
 import { expect, it } from 'vitest'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { runProcess } from '../support/child-process.ts'
-import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
-import { createTopic, readTopic } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
-import { nextEvent } from '../support/wait-until.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { runProcess } from '../../support/servers/child-process.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../../support/fixture.ts'
+import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { nextEvent } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 

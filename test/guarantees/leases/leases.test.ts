@@ -1,13 +1,13 @@
 // Rules 2, 4, 5 and 7: who may send a row, and when. The second outbox plays the other process: its
 // poller would take whatever is free, and tells how much that was.
 import { expect, it } from 'vitest'
-import type { AnyDatabase } from '../../src/index.ts'
-import { blockedHandler } from '../support/blocked-handler.ts'
-import { defer } from '../support/deferred.ts'
-import { ALL_DRIVERS, SERVED_DRIVERS } from '../support/drivers.ts'
-import { describeEach, type Fixture, WATCHABLE } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import type { AnyDatabase } from '../../../src/index.ts'
+import { blockedHandler } from '../../support/timing/blocked-handler.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { ALL_DRIVERS, SERVED_DRIVERS } from '../../support/drivers.ts'
+import { describeEach, type Fixture, WATCHABLE } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const whenBirthLeaseIsOver = (fixture: Fixture<AnyDatabase>) =>
   waitUntil(async () => (await fixture.rows()).every((row) => row.born_lease_over), {
@@ -54,7 +54,7 @@ describeEach(ALL_DRIVERS, (fixture) => {
   it('renews what waits in a queue as well as what is being sent', async () => {
     const { handler, started, release, handled } = blockedHandler()
     const outbox = fixture.handling({ OrderCompleted: handler }, WATCHABLE)
-    const other = fixture.handling({ OrderCompleted: handler }, { ...WATCHABLE, ordering: 'none' })
+    const other = fixture.handling({ OrderCompleted: handler }, { ...WATCHABLE, order: 'none' })
     await outbox.start()
     await outbox.withOutbox(async (_, emit) => emit(newEvent({ aggregateId: 'one' })))
     await started

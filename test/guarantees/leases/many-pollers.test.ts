@@ -1,12 +1,12 @@
 // Several instances poll at once: no row is taken twice, and nobody blocks.
 import { expect, it } from 'vitest'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { connect } from '../support/database.ts'
-import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { createTopic, readTopic } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { connect } from '../../support/servers/database.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 const COUNT = 10_000

@@ -1,13 +1,13 @@
 // Rule 6, and what a failure costs: success always wins, failure is fenced, and attempts are counted.
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { databaseOf } from '../../src/drivers/database-of.ts'
-import { prepareEvent } from '../../src/events.ts'
-import type { FailureRecord } from '../../src/store/store.ts'
-import { defer } from '../support/deferred.ts'
-import { useFixture } from '../support/fixture.ts'
-import { lenientRules, newEvent } from '../support/sample-events.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import { databaseOf } from '../../../src/drivers/database-of.ts'
+import { prepareEvent } from '../../../src/event/prepare.ts'
+import type { FailureRecord } from '../../../src/store/outbox/outbox-store.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { lenientRules, newEvent } from '../../support/doubles/sample-events.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 
@@ -19,6 +19,7 @@ const failure = (ref: { id: string; token: string }): FailureRecord => ({
   delayMs: 0,
   error: 'late',
   copyId: null,
+  copyLane: null,
 })
 
 async function saveOne(leaseMs = 0) {
@@ -26,7 +27,7 @@ async function saveOne(leaseMs = 0) {
   const [saved] = await fixture
     .store()
     .save(databaseOf(fixture.db), [prepareEvent(newEvent(), lenientRules)], born)
-  return { id: saved!.id, token: born.token }
+  return { id: saved!.event.id, token: born.token }
 }
 
 async function claimOne(leaseMs: number) {
@@ -47,8 +48,8 @@ async function claimOne(leaseMs: number) {
 
 it('does not let a late failure overwrite published', async () => {
   const { id, token } = await saveOne()
-  await fixture.store().settlePublished([id])
-  expect(await fixture.store().settleFailed([failure({ id, token })])).toEqual(new Map())
+  await fixture.store().recordPublished([id])
+  expect(await fixture.store().recordFailed([failure({ id, token })])).toEqual(new Map())
   expect(await fixture.rows()).toMatchObject([{ status: 'published', attempts: 0 }])
 })
 
@@ -57,9 +58,9 @@ it('does not let a holder whose lease was taken over record a failure', async ()
   const first = await claimOne(1)
   const second = await claimOne(60_000)
   expect(second.id).toBe(first.id)
-  expect(await fixture.store().settleFailed([failure(first)])).toEqual(new Map())
+  expect(await fixture.store().recordFailed([failure(first)])).toEqual(new Map())
   expect(await fixture.rows()).toMatchObject([{ attempts: 0, last_error: null, available: false }])
-  expect(await fixture.store().settleFailed([failure(second)])).toEqual(
+  expect(await fixture.store().recordFailed([failure(second)])).toEqual(
     new Map([[second.id, second.token]]),
   )
   expect(await fixture.rows()).toMatchObject([{ attempts: 1, last_error: 'late' }])
@@ -67,16 +68,16 @@ it('does not let a holder whose lease was taken over record a failure', async ()
 
 it('counts a failure that is recorded twice once', async () => {
   const ref = await saveOne(60_000)
-  await fixture.store().settleFailed([failure(ref)])
-  await fixture.store().settleFailed([failure(ref)])
+  await fixture.store().recordFailed([failure(ref)])
+  await fixture.store().recordFailed([failure(ref)])
   expect(await fixture.rows()).toMatchObject([{ attempts: 1 }])
 })
 
 it('lets a late ack win over another holder, and over a dead letter', async () => {
   const held = await saveOne(60_000)
   const dead = await saveOne(60_000)
-  await fixture.store().settleFailed([{ ...failure(dead), status: 'dead_letter' }])
-  await fixture.store().settlePublished([held.id, dead.id])
+  await fixture.store().recordFailed([{ ...failure(dead), status: 'dead_letter' }])
+  await fixture.store().recordPublished([held.id, dead.id])
   const statuses = (await fixture.rows()).map((row) => row.status)
   expect(statuses).toEqual(['published', 'published'])
 })
@@ -93,16 +94,16 @@ it('does not renew a lease that somebody else holds by now', async () => {
 
 it('keeps the time of the first ack when a second one comes', async () => {
   const { id } = await saveOne()
-  await fixture.store().settlePublished([id])
+  await fixture.store().recordPublished([id])
   const [first] = await fixture.sql`select published_at::text, updated_at::text from outbox`
-  await fixture.store().settlePublished([id])
+  await fixture.store().recordPublished([id])
   const [second] = await fixture.sql`select published_at::text, updated_at::text from outbox`
   expect(second).toEqual(first)
 })
 
 it('does not renew the lease of a row that is published', async () => {
   const ref = await saveOne()
-  await fixture.store().settlePublished([ref.id])
+  await fixture.store().recordPublished([ref.id])
   expect(await fixture.store().renew([ref], 60_000)).toEqual(new Map())
   expect(await fixture.rows()).toMatchObject([{ available: true }])
 })
@@ -112,11 +113,11 @@ it('gives a row that was claimed but not tried back as it was', async () => {
     const [row] = await fixture.sql`select attempts, last_error, last_attempt_at::text from outbox`
     return row
   }
-  await fixture.store().settleFailed([failure(await saveOne(60_000))])
+  await fixture.store().recordFailed([failure(await saveOne(60_000))])
   const before = await lastTry()
   expect(before).toMatchObject({ attempts: 1, last_error: 'late' })
   const untried = { ...failure(await claimOne(60_000)), counts: false, error: null }
-  expect(await fixture.store().settleFailed([untried])).toEqual(
+  expect(await fixture.store().recordFailed([untried])).toEqual(
     new Map([[untried.id, untried.token]]),
   )
   expect(await lastTry()).toEqual(before)
@@ -125,8 +126,8 @@ it('gives a row that was claimed but not tried back as it was', async () => {
 
 it('forgets the last error of an event that went out after all', async () => {
   const ref = await saveOne(60_000)
-  await fixture.store().settleFailed([failure(ref)])
-  await fixture.store().settlePublished([ref.id])
+  await fixture.store().recordFailed([failure(ref)])
+  await fixture.store().recordPublished([ref.id])
   expect(await fixture.rows()).toMatchObject([{ status: 'published', last_error: null }])
 })
 
@@ -296,7 +297,8 @@ it('fails an event without a handler clearly instead of taking it for done', asy
   await outbox.withOutbox(async (_, emit) => emit(newEvent({ type: 'Unknown' })))
   expect((await failed).error).toMatchObject({
     code: 'NO_HANDLER',
-    message: "no handler for 'Unknown'; handlersPublisher() was given Known",
+    message:
+      "no handler for 'Unknown'; add one to handlersPublisher(), which has handlers for Known",
   })
   expect(await fixture.rows()).toMatchObject([{ status: 'pending', attempts: 1 }])
 })

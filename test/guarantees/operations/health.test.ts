@@ -1,11 +1,11 @@
 // A look inside: the numbers are right, they stay cheap on a large table, and red flags are raised.
 import { expect, it } from 'vitest'
-import { blockedHandler } from '../support/blocked-handler.ts'
-import { connect } from '../support/database.ts'
-import { useFixture } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { acked, failedAs, scriptedPublisher } from '../support/scripted-publisher.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import { blockedHandler } from '../../support/timing/blocked-handler.ts'
+import { connect } from '../../support/servers/database.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { acked, failedAs, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 
@@ -50,9 +50,9 @@ it('counts by status, and tells the lag, the attempts and the latency per event 
 
 it('looks at a bounded number of rows, however many there are', async () => {
   await fixture.sql`
-    insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload, headers, status,
+    insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload, headers, status,
       max_attempts, available_at, occurred_at, published_at)
-    select gen_random_uuid(), 'order', n, 'OrderCompleted', 'order', '1', '{}',
+    select gen_random_uuid(), n, 'order', n, 'OrderCompleted', 'order', '1', '{}',
       case when n % 3 = 0 then 'pending' when n % 3 = 1 then 'dead_letter' else 'published' end,
       10, now(), now(), now()
     from generate_series(1, 90000) n`
@@ -92,10 +92,10 @@ it('looks at a bounded number of rows, however many there are', async () => {
 
 it('tells the latency of the newest thousand events', async () => {
   const insert = (count: number, days: number, ms: number) => fixture.sql`
-    insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload, headers, status,
+    insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload, headers, status,
       max_attempts, available_at, occurred_at, created_at, published_at)
     select (lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0')
-        || '7' || substr(md5(random()::text), 1, 19))::uuid, 'order', n, 'OrderCompleted', 'order', '1',
+        || '7' || substr(md5(random()::text), 1, 19))::uuid, n, 'order', n, 'OrderCompleted', 'order', '1',
       '{}', 'published', 10, at, at, at, at + (n + ${ms}::int) * interval '1 ms'
     from generate_series(1, ${count}::int) n, (select now() - ${days}::int * interval '1 day' as at) t`
   await insert(500, 2, 3_600_000)
@@ -123,7 +123,7 @@ it('raises a flag for too many that wait, at the limit it is given', async () =>
   })
   expect(await outbox.health()).toMatchObject({
     ok: false,
-    flags: [{ flag: 'pending', message: 'more than 1000 events wait' }],
+    flags: [{ flag: 'pending', message: 'more than 1000 events are waiting to be sent' }],
   })
   expect(await outbox.health({ maxPending: 1_001 })).toMatchObject({ ok: true })
 })
@@ -134,7 +134,7 @@ it('raises a flag for dead letters at the limit it is given, and at the first wh
   await outbox.withOutbox(async (_, emit) => emit(newEvent()))
   await outbox.pollOnce()
   expect(await outbox.health()).toMatchObject({ ok: true })
-  const flags = [{ flag: 'dead', message: '1 dead letters need a person' }]
+  const flags = [{ flag: 'dead', message: '1 dead letter must be retried or discarded' }]
   expect(await outbox.health({ maxDead: 0 })).toMatchObject({ ok: false, flags })
   const holding = fixture.handling({}, { ...settings, onDeadLetter: 'hold' })
   expect(await holding.health()).toMatchObject({ ok: false, flags })
@@ -157,7 +157,7 @@ it('raises a flag for too many failures, at the limit it is given', async () => 
   await send('Good', 1)
   expect(await outbox.health()).toMatchObject({
     ok: false,
-    flags: [{ flag: 'failures', message: '2 of 20 tries failed in the last minute' }],
+    flags: [{ flag: 'failures', message: '2 of 20 attempts failed in the last minute' }],
   })
   expect(await outbox.health({ maxFailureRate: 0.1 })).toMatchObject({ ok: true })
 })
@@ -195,7 +195,7 @@ it('counts an ack for an event that another instance has recorded already', asyn
   const duplicate = nextEvent(outbox.events, 'event:duplicate')
   await outbox.withOutbox(async (_, emit) => emit(newEvent()))
   const id = await started
-  await fixture.store().settlePublished([id])
+  await fixture.store().recordPublished([id])
   release()
   expect(await duplicate).toMatchObject({ event: { id }, path: 'immediate' })
   expect((await outbox.stats()).lastMinute).toMatchObject({ published: 1, duplicates: 1 })
@@ -240,7 +240,7 @@ it('answers instead of throwing when the database is away', async () => {
 it.each([
   [{ maxPendin: 1 }, /did you mean 'maxPending'/],
   [{ maxPending: -1 }, /maxPending must be a whole number/],
-  [{ maxFailureRate: 5 }, /maxFailureRate must be a share from 0 to 1, got 5/],
+  [{ maxFailureRate: 5 }, /maxFailureRate must be a number from 0 to 1, got 5/],
   [{ maxPoll: 'long' }, /maxPoll must be a duration/],
 ])('refuses the limits %j', async (limits, message) => {
   await expect(fixture.handling({}).health(limits as never)).rejects.toThrow(message)

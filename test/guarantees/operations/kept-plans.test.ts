@@ -2,15 +2,15 @@
 // kept must stay right while the table grows, and must not be kept where connections go from hand to hand.
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { databaseOf } from '../../src/drivers/database-of.ts'
-import { createOutbox } from '../../src/index.ts'
-import { handlersPublisher } from '../../src/publishers/handlers.ts'
-import { sql } from '../../src/store/sql.ts'
-import { directUrl } from '../support/database.ts'
-import { drizzleOnPostgresJs, SERVED_DRIVERS } from '../support/drivers.ts'
-import { useFixture } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { prepare } from '../support/store-under-test.ts'
+import { databaseOf } from '../../../src/drivers/database-of.ts'
+import { createOutbox } from '../../../src/index.ts'
+import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import { sql } from '../../../src/drivers/sql.ts'
+import { directUrl } from '../../support/servers/database.ts'
+import { drizzleOnPostgresJs, SERVED_DRIVERS } from '../../support/drivers.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { prepare } from '../../support/conformance/store-under-test.ts'
 
 const fixture = useFixture()
 const publisher = handlersPublisher({ handlers: { OrderCompleted: () => {} } })

@@ -4,15 +4,15 @@ import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
 import { sql as raw } from 'drizzle-orm'
 import { pgSchema } from 'drizzle-orm/pg-core'
 import { expect, it } from 'vitest'
-import { databaseOf } from '../../src/drivers/database-of.ts'
-import { createOutbox } from '../../src/index.ts'
-import { handlersPublisher } from '../../src/publishers/handlers.ts'
-import { outboxTable } from '../../src/store/schema.ts'
-import { connect } from '../support/database.ts'
-import { useFixture } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { leased, prepare } from '../support/store-under-test.ts'
-import { uniqueName } from '../support/unique-name.ts'
+import { databaseOf } from '../../../src/drivers/database-of.ts'
+import { createOutbox } from '../../../src/index.ts'
+import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import { outboxTable } from '../../../src/store/schema.ts'
+import { connect } from '../../support/servers/database.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { leased, prepare } from '../../support/conformance/store-under-test.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
 
 const fixture = useFixture()
 const publisher = handlersPublisher({ handlers: { OrderCompleted: () => {} } })
@@ -47,19 +47,19 @@ it('lets ten instances migrate at once', async () => {
   await Promise.all(connections.map((connection) => connection.close()))
   expect(await columnsOf('ten', 'events')).toEqual(await columnsOf('public', 'outbox'))
   expect(await indexesOf('ten', 'events')).toHaveLength(4)
-  expect(await fixture.sql`select name from ten.events_migrations`).toHaveLength(3)
+  expect(await fixture.sql`select name from ten.events_migrations`).toHaveLength(2)
 })
 
 it('brings a table of the first version up to date, and keeps what is in it', async () => {
-  const first = await readFile(new URL('../../drizzle/0000_create_outbox.sql', import.meta.url))
+  const first = await readFile(new URL('../../../drizzle/0000_create_outbox.sql', import.meta.url))
   await fixture.sql.begin(async (tx) => {
     await tx.unsafe('create schema early; set local search_path to early')
     await tx.unsafe(first.toString())
     await tx.unsafe(`create table outbox_migrations (name text primary key, applied_at timestamptz);
       insert into outbox_migrations values ('0000_create_outbox.sql', now());
-      insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload, headers,
+      insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload, headers,
         max_attempts, available_at, occurred_at)
-      values (gen_random_uuid(), 'order', '1', 'OrderCompleted', 'order', '1', '{}', 10, now(), now())`)
+      values (gen_random_uuid(), 1, 'order', '1', 'OrderCompleted', 'order', '1', '{}', 10, now(), now())`)
   })
   const outbox = fixture.outbox({ publisher, schema: 'early' })
   await outbox.migrate()
@@ -75,18 +75,18 @@ it('makes the table again for whoever has dropped it', async () => {
   await store.migrate()
   const save = savingInto({ schema: 'again' })
   const first = await save()
-  expect(await save()).toMatchObject({ after: first.seq })
+  expect(await save()).toMatchObject({ follows: [first.event.seq] })
 })
 
 it('saves by the function also where the table has columns called as its parameters', async () => {
   await fixture.store({ schema: 'wider' }).migrate()
-  await fixture.sql`alter table wider.outbox add column kind text, add column key text,
-    add column place bigint, add column token uuid, add column dead_letters_hold boolean`
+  await fixture.sql`alter table wider.outbox add column own_lane bigint,
+    add column place bigint, add column earlier bigint, add column dead_letters_hold boolean`
   const save = savingInto({ schema: 'wider' })
   const first = await save()
-  expect(await save()).toMatchObject({ after: first.seq })
-  await fixture.sql`drop function wider.outbox_after`
-  await expect(save(), 'the function was called').rejects.toThrow('outbox_after')
+  expect(await save()).toMatchObject({ follows: [first.event.seq] })
+  await fixture.sql`drop function wider.outbox_follows`
+  await expect(save(), 'the function was called').rejects.toThrow('outbox_follows')
 })
 
 it('makes the table that outboxTable() describes to those who keep it in their own migrations', async () => {
@@ -101,7 +101,7 @@ it('makes the table that outboxTable() describes to those who keep it in their o
 })
 
 it('takes the function from a migration of their own too, and leaves alone what follows it', async () => {
-  const file = new URL('../../drizzle/0002_keep_the_plan.sql', import.meta.url)
+  const file = new URL('../../../drizzle/0001_follows.sql', import.meta.url)
   const text = (await readFile(file)).toString()
   const statements = await generateMigration(
     generateDrizzleJson({}),
@@ -113,39 +113,33 @@ it('takes the function from a migration of their own too, and leaves alone what 
   // As Drizzle does: all that is pending in one transaction.
   await fixture.sql.begin(async (tx) => {
     for (const statement of statements) await tx.unsafe(statement)
-    await tx.unsafe(text.replaceAll(/"outbox(_after)?"/g, '"copied"."events$1"'))
+    await tx.unsafe(text.replaceAll(/"outbox(_follows)?"/g, '"copied"."events$1"'))
     await tx.unsafe('create table "users" ()')
   })
   const users = await fixture.sql`select schemaname from pg_tables where tablename = 'users'`
   expect(users).toEqual([{ schemaname: 'public' }])
   const save = savingInto({ schema: 'copied', table: 'events' })
   const first = await save()
-  const second = await save()
-  expect(second).toMatchObject({ after: first.seq })
-  await fixture.sql`drop function copied.events_after`
-  await expect(save()).rejects.toMatchObject({ code: 'STORE_FAILED' })
-  expect(await save()).toMatchObject({ after: second.seq })
+  expect(await save()).toMatchObject({ follows: [first.event.seq] })
 })
 
-it('does without a function that cannot run since its schema has another name', async () => {
-  await fixture.store({ schema: 'before' }).migrate()
-  await fixture.sql`alter schema before rename to renamed`
-  const save = savingInto({ schema: 'renamed' })
-  await expect(save()).rejects.toMatchObject({ code: 'TABLE_MISSING' })
-  const first = await save()
-  const second = await save()
-  expect(second).toMatchObject({ after: first.seq })
-  expect(await save()).toMatchObject({ after: second.seq })
-})
-
-it('saves by the function once there is one, also after a save that came too early', async () => {
-  const save = savingInto({ schema: 'late' })
-  await expect(save()).rejects.toMatchObject({ code: 'TABLE_MISSING' })
-  await fixture.store({ schema: 'late' }).migrate()
-  await save()
-  await fixture.sql`drop function late.outbox_after`
-  await expect(save(), 'the function was called').rejects.toThrow('outbox_after')
-})
+it.each([
+  ['is missing', 'drop function own.outbox_follows'],
+  ['cannot find its table, as the schema has another name', 'alter schema own rename to own_now'],
+])(
+  'refuses to start, and to save, where the function %s, and names the remedy',
+  async (_, change) => {
+    await fixture.sql`drop schema if exists own cascade`
+    await fixture.sql`drop schema if exists own_now cascade`
+    await fixture.store({ schema: 'own' }).migrate()
+    await fixture.sql.unsafe(change)
+    const schema = change.includes('rename') ? 'own_now' : 'own'
+    const outbox = fixture.outbox({ publisher, schema })
+    await expect(outbox.start()).rejects.toMatchObject({ code: 'TABLE_MISSING' })
+    await expect(outbox.start()).rejects.toThrow('drizzle/0001_follows.sql')
+    await expect(savingInto({ schema })()).rejects.toMatchObject({ code: 'TABLE_MISSING' })
+  },
+)
 
 it.each([
   ['quotes', { schema: 'we"ird', table: `my "out''box"` }],
@@ -191,7 +185,7 @@ it('looks up rows to send in partial indexes that leave history out', async () =
   const definitions = (await indexesOf('public', 'outbox')).map((index) => index['indexdef'])
   expect(definitions).toContainEqual(expect.stringMatching(/\(available_at, seq\) WHERE .*pending/))
   expect(definitions).toContainEqual(
-    expect.stringMatching(/\(aggregate_type, aggregate_id, status, seq\) WHERE .*<> 'published'/),
+    expect.stringMatching(/\(lane, status, seq\) WHERE .*<> 'published'/),
   )
 })
 

@@ -1,9 +1,9 @@
 // Settings under which an event could be sent twice in normal running, or out of order, are refused before
 // anything runs, with both values and the remedy.
 import { expect, it } from 'vitest'
-import type { OutboxOptions, Publisher } from '../../src/index.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { quietKafka, useFixture } from '../support/fixture.ts'
+import type { OutboxOptions, Publisher } from '../../../src/index.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { quietKafka, useFixture } from '../../support/fixture.ts'
 
 const fixture = useFixture()
 const kafka = quietKafka(['localhost:1'])
@@ -26,37 +26,37 @@ it.each<[string, Settings, RegExp]>([
       threshold: '1m',
       publishTimeout: '20s',
     },
-    /kafka says that a send settles within 17s, but it is waited for longer: 20s; lower publishTimeout/,
+    /kafka says that a send settles within 17s, but the outbox waits longer for it: 20s; lower publishTimeout/,
   ],
   [
     'a Kafka client that nobody could wait for',
     { publisher: kafkaPublisher({ kafka, requestTimeout: '24d', retries: 5 }) },
-    /the publisher kafka may take \d+ ms to give up a send, .* lower its timeout or its retries/,
+    /the publisher kafka may take \d+ ms to give up on a send, .* lower its timeout or its retries/,
   ],
   [
     'a publisher that never says when it gives up',
     { publisher: custom({ settlesWithinMs: Number.POSITIVE_INFINITY }) },
-    /the publisher custom may take Infinity ms to give up a send/,
+    /the publisher custom may take Infinity ms to give up on a send/,
   ],
   [
     'a publisher whose rows would be let go while it is still waited for',
     { publisher: custom({ timeoutMs: 2_000, settlesWithinMs: 1_000 }) },
-    /settles within 1s, but it is waited for longer: 2s; lower the publisher's timeoutMs or raise its settlesWithinMs/,
+    /settles within 1s, but the outbox waits longer for it: 2s; lower the publisher's timeoutMs or raise its settlesWithinMs/,
   ],
   [
     'a lock for an order that is given up',
-    { publisher: custom({}), lockKeys: true, ordering: 'none' },
-    /lockKeys: true keeps an order that ordering: 'none' gives up; remove one of them/,
+    { publisher: custom({}), lockKeys: true, order: 'none' },
+    /lockKeys: true keeps an order that order: 'none' gives up; remove one of them/,
   ],
   [
     'dead letters that hold an order that is given up',
-    { publisher: custom({}), onDeadLetter: 'hold', ordering: 'none' },
-    /onDeadLetter: 'hold' keeps an order that ordering: 'none' gives up/,
+    { publisher: custom({}), onDeadLetter: 'hold', order: 'none' },
+    /onDeadLetter: 'hold' keeps an order that order: 'none' gives up/,
   ],
   [
     'a retention that would let go of what dead letters hold',
     { publisher: custom({}), onDeadLetter: 'hold', deadLetterRetention: '30d' },
-    /deadLetterRetention would let go, unseen, of what onDeadLetter: 'hold' keeps back/,
+    /deadLetterRetention would silently delete .* release the events that onDeadLetter: 'hold' keeps back/,
   ],
 ])('refuses %s', (_, settings, message) => {
   expect(() => fixture.outbox(settings)).toThrow(message)

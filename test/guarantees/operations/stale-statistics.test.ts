@@ -1,7 +1,7 @@
 // A backlog drains whatever the database believes about the table. Statistics come from a quiet time, when
 // next to nothing was pending, and a long history keeps them from being renewed when a backlog builds up.
 import { beforeAll, expect, it } from 'vitest'
-import { useFixture, WATCHABLE } from '../support/fixture.ts'
+import { useFixture, WATCHABLE } from '../../support/fixture.ts'
 
 const fixture = useFixture()
 beforeAll(async () => {
@@ -10,9 +10,9 @@ beforeAll(async () => {
 
 async function insert(count: number, status: 'pending' | 'published') {
   await fixture.sql`
-    insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload, headers,
+    insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload, headers,
       max_attempts, available_at, occurred_at, status)
-    select gen_random_uuid(), 'order', n % 500, 'OrderCompleted', 'orders', to_json(n), '{}', 10,
+    select gen_random_uuid(), n % 500, 'order', n % 500, 'OrderCompleted', 'orders', to_json(n), '{}', 10,
       now() - interval '1 h' + n * interval '1 ms', now(), ${status}
     from generate_series(1, ${count}::int) n order by n`
 }

@@ -1,14 +1,14 @@
 // One aggregate with many events: it keeps its order, and nobody else has to wait for it.
 import { sql as raw } from 'drizzle-orm'
 import { expect, it } from 'vitest'
-import type { PublishResult } from '../../src/index.ts'
-import type { HandledEvent } from '../../src/publishers/handlers.ts'
-import { defer } from '../support/deferred.ts'
-import { useFixture } from '../support/fixture.ts'
-import { closeGate } from '../support/gate.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { acked, failedAs, scriptedPublisher } from '../support/scripted-publisher.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import type { PublishResult } from '../../../src/index.ts'
+import type { HandledEvent } from '../../../src/publishers/handlers.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { closeGate } from '../../support/timing/gate.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { acked, failedAs, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 
@@ -20,9 +20,10 @@ it.each([
   'drains a deep backlog of one aggregate and what lies behind it, %s',
   async (__, settings) => {
     await fixture.sql`
-    insert into outbox (id, aggregate_type, aggregate_id, event_type, topic, payload, headers,
+    insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload, headers,
       max_attempts, available_at, occurred_at)
-    select gen_random_uuid(), 'order', case when n <= 3000 then 'hot' else 'cold ' || n end,
+    select gen_random_uuid(), case when n <= 3000 then 0 else n end, 'order',
+      case when n <= 3000 then 'hot' else 'cold ' || n end,
       'OrderCompleted', 'orders', to_json(n), '{}', 10, now(), now()
     from generate_series(1, 3100) n order by n`
     await fixture.sql`analyze outbox`

@@ -1,12 +1,12 @@
 // One aggregate that several processes write to at once: its events leave in the order of commit, many at
 // a time, and the other aggregates do not wait for it.
 import { expect, it } from 'vitest'
-import { groupBy } from '../../src/group-by.ts'
-import { runProcess } from '../support/child-process.ts'
-import { describeWithKafka, kafkaBrokers, useFixture } from '../support/fixture.ts'
-import type { Report, Setup } from '../support/processes/shares-an-aggregate.ts'
-import { createTopic, readTopic } from '../support/topic-reader.ts'
-import { uniqueName } from '../support/unique-name.ts'
+import { groupBy } from '../../../src/runtime/group-by.ts'
+import { runProcess } from '../../support/servers/child-process.ts'
+import { describeWithKafka, kafkaBrokers, useFixture } from '../../support/fixture.ts'
+import type { Report, Setup } from '../../support/processes/shares-an-aggregate.ts'
+import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
 
 const fixture = useFixture()
 

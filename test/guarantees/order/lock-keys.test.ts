@@ -1,13 +1,13 @@
 // lockKeys: units of work that emit for the same aggregate commit one after another, so that even without a
 // lock of their own the order of saving is the order of committing.
 import { expect, it } from 'vitest'
-import type { NewEvent } from '../../src/index.ts'
-import { defer } from '../support/deferred.ts'
-import { SERVED_DRIVERS } from '../support/drivers.ts'
-import { describeEach } from '../support/fixture.ts'
-import { closeGate } from '../support/gate.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import type { NewEvent } from '../../../src/index.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { SERVED_DRIVERS } from '../../support/drivers.ts'
+import { describeEach } from '../../support/fixture.ts'
+import { closeGate } from '../../support/timing/gate.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 describeEach(SERVED_DRIVERS, (fixture) => {
   const { query } = fixture.driver

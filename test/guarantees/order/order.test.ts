@@ -1,11 +1,11 @@
 // Order per aggregate: events of one key leave in the order in which they were saved, on both paths.
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { defer } from '../support/deferred.ts'
-import { ALL_DRIVERS, SERVED_DRIVERS } from '../support/drivers.ts'
-import { describeEach } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { ALL_DRIVERS, SERVED_DRIVERS } from '../../support/drivers.ts'
+import { describeEach } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const ODD = 'also "away", {with} \\odd characters'
 const event = (payload: number) => newEvent({ aggregateId: 'one', payload })
@@ -85,7 +85,7 @@ describeEach(ALL_DRIVERS, (fixture) => {
     expect(handled).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
   })
 
-  it('lets events of one aggregate overtake each other with ordering: none', async () => {
+  it('lets events of one aggregate overtake each other with order: none', async () => {
     const release = defer()
     const handled: unknown[] = []
     const outbox = fixture.handling(
@@ -95,7 +95,7 @@ describeEach(ALL_DRIVERS, (fixture) => {
           handled.push(payload)
         },
       },
-      { ordering: 'none' },
+      { order: 'none' },
     )
     await outbox.start()
     await outbox.withOutbox(async (_, emit) => emit(event(1)))
@@ -179,7 +179,9 @@ describeEach(ALL_DRIVERS, (fixture) => {
     const options = { poller: true, pollInterval: '1h' } as const
     const a = fixture.handling({ OrderCompleted: handle }, options)
     const b = fixture.handling({ OrderCompleted: handle }, options)
-    await Promise.all([a.start(), b.start()])
+    // The poll of start() may wait for a connection. If it came late, the first instance would take the second event.
+    const polled = [a, b].map(({ events }) => nextEvent(events, 'poll:done'))
+    await Promise.all([a.start(), b.start(), ...polled])
     await a.withOutbox(async (_, emit) => emit(event(1)))
     await started.promise
     await b.withOutbox(async (_, emit) => emit(event(2)))
@@ -214,14 +216,21 @@ describeEach(SERVED_DRIVERS, (fixture) => {
       const [a, b] = [fixture.handling(handlers, options), fixture.handling(handlers, options)]
       await Promise.all([a.start(), b.start()])
       const lock = "select id from orders where id = 'one' for update"
+      // Begun out here: inside the unit of the other outbox it would be refused.
+      const [snapshotTaken, firstIsOver] = [defer(), defer()]
+      const first = snapshotTaken.promise.then(() =>
+        a.withOutbox(async (other, emitOther) => {
+          await query(other, lock)
+          emitOther(event(1))
+        }),
+      )
+      void first.then(() => firstIsOver.resolve())
       await b.withOutbox(
         async (tx, emit) => {
           // Above read committed the transaction sees no more than what was there by now.
           await query(tx, 'select 1')
-          await a.withOutbox(async (other, emitOther) => {
-            await query(other, lock)
-            emitOther(event(1))
-          })
+          snapshotTaken.resolve()
+          await firstIsOver.promise
           await query(tx, lock)
           emit(event(2))
         },

@@ -1,11 +1,11 @@
 // A backlog drains at full speed: while one batch is on its way the next is claimed, by the rules that keep two
 // instances apart.
 import { expect, it } from 'vitest'
-import { defer } from '../support/deferred.ts'
-import { useFixture } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { acked, scriptedPublisher } from '../support/scripted-publisher.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { acked, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 const POLLING = { poller: true, immediate: false, batchSize: 2 } as const

@@ -1,9 +1,9 @@
 // A destination out of reach: nobody waits for it, and when it is back, nobody waits for the next poll.
 import { expect, it } from 'vitest'
-import type { OutboxEvent, Publisher, PublishResult } from '../../src/index.ts'
-import { useFixture } from '../support/fixture.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import type { OutboxEvent, Publisher, PublishResult } from '../../../src/index.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 
@@ -15,7 +15,7 @@ function switchable() {
   const send = (event: OutboxEvent): PublishResult => {
     const { topic, aggregateId: key } = event
     if (state.down.has(topic)) {
-      return { ok: false, kind: 'transient', error: new Error('down'), scope: 'topic' }
+      return { ok: false, kind: 'transient', error: new Error('down'), blames: 'topic' }
     }
     sent.push(event.id)
     return { ok: true, topic, key, partition: null, offset: null }
@@ -67,7 +67,7 @@ it('does not let one topic in trouble stop the others, and costs its events no a
   }
   await waitUntil(() => state.sent.length === 10, { message: 'the other topic goes on' })
   state.down.clear()
-  expect(await closed).toEqual({ publisher: 'switchable', topic: 'away', error: null })
+  expect(await closed).toEqual({ publisher: 'switchable', topic: 'away' })
   await waitUntil(
     async () => (await fixture.rows()).every(({ status }) => status === 'published'),
     {

@@ -3,16 +3,16 @@
 import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
 import { expect, inject, it } from 'vitest'
-import { createOutbox } from '../../src/index.ts'
-import { handlersPublisher } from '../../src/publishers/handlers.ts'
-import { connect } from '../support/database.ts'
-import { defer } from '../support/deferred.ts'
-import { SERVED_DRIVERS } from '../support/drivers.ts'
-import { useFixture } from '../support/fixture.ts'
-import { recordingLogger } from '../support/recording-logger.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { startProxy } from '../support/tcp-proxy.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import { createOutbox } from '../../../src/index.ts'
+import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import { connect } from '../../support/servers/database.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { SERVED_DRIVERS } from '../../support/drivers.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { recordingLogger } from '../../support/doubles/recording-logger.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { startProxy } from '../../support/servers/tcp-proxy.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 
@@ -48,7 +48,7 @@ it('records what was acknowledged during an outage longer than the threshold, an
     emit(Array.from({ length: 20 }, () => newEvent()))
   })
   await proxy.refuse()
-  const failing = nextEvent(outbox.events, 'error', ({ step }) => step === 'settle')
+  const failing = nextEvent(outbox.events, 'error', ({ step }) => step === 'record')
   release.resolve()
   await failing
   await waitUntil(async () => (await fixture.rows()).every((row) => row.available), {
@@ -93,7 +93,7 @@ it.each(SERVED_DRIVERS.map((driver) => [driver.name, driver] as const))(
     })
     await started.promise
     await proxy.refuse()
-    const failed = nextEvent(outbox.events, 'error', ({ step }) => step === 'settle')
+    const failed = nextEvent(outbox.events, 'error', ({ step }) => step === 'record')
     const recorded = Promise.all([
       nextEvent(outbox.events, 'event:published'),
       nextEvent(outbox.events, 'event:dead'),

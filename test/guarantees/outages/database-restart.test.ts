@@ -2,22 +2,22 @@
 // what was committed is delivered.
 import type postgres from 'postgres'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
-import { createOutbox } from '../../src/index.ts'
-import { handlersPublisher } from '../../src/publishers/handlers.ts'
-import { connect } from '../support/database.ts'
+import { createOutbox } from '../../../src/index.ts'
+import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import { connect } from '../../support/servers/database.ts'
 import {
   drizzleOnNodePostgres,
   drizzleOnPostgresJs,
   onNodePostgres,
   onPostgresJs,
   type TestDriver,
-} from '../support/drivers.ts'
-import { useFixture } from '../support/fixture.ts'
-import { type PostgresServer, startPostgres } from '../support/postgres-server.ts'
-import { recordingLogger } from '../support/recording-logger.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { startProxy } from '../support/tcp-proxy.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+} from '../../support/drivers.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { type PostgresServer, startPostgres } from '../../support/servers/postgres-server.ts'
+import { recordingLogger } from '../../support/doubles/recording-logger.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { startProxy } from '../../support/servers/tcp-proxy.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 let server: PostgresServer
@@ -169,7 +169,7 @@ it('does not wait for ever on a connection whose other end is gone', async () =>
   const unwell = outbox.health()
   expect((await gone).error).toMatchObject({ code: 'STORE_TIMEOUT' })
   expect((await unwell).flags).toMatchObject([
-    { flag: 'database', message: expect.stringContaining('did not answer in 5s') },
+    { flag: 'database', message: expect.stringContaining('did not respond within 5s') },
   ])
   await proxy.accept()
   await fixture.handling({}).withOutbox(async (_, emit) => emit(newEvent({ payload: 'saved' })))

@@ -1,12 +1,12 @@
 // A broker that hangs: connections stay open, nothing answers. Nobody waits for it, nothing is lost, and
 // nothing is sent twice when it wakes up.
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { describeWithOwnKafka, quietKafka, useFixture } from '../support/fixture.ts'
-import { type KafkaServer, startKafka } from '../support/kafka-server.ts'
-import { newEvent } from '../support/sample-events.ts'
-import { createTopic, readTopic } from '../support/topic-reader.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { describeWithOwnKafka, quietKafka, useFixture } from '../../support/fixture.ts'
+import { type KafkaServer, startKafka } from '../../support/servers/kafka-server.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 

@@ -1,14 +1,19 @@
 // RabbitMQ away, cut off and silent under an outbox at work: nobody pays with attempts, nothing is lost, nothing
 // overtakes, and what arrives twice is what RabbitMQ took without its confirm getting through.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { Outbox } from '../../src/index.ts'
-import { rabbitmqPublisher } from '../../src/publishers/rabbitmq.ts'
-import { describeWithRabbit, rabbitUrl, useFixture } from '../support/fixture.ts'
-import { openRabbit, proxyRabbit, type Rabbit, type RabbitMessage } from '../support/rabbitmq.ts'
-import { newEvent } from '../support/sample-events.ts'
-import type { TcpProxy } from '../support/tcp-proxy.ts'
-import { uniqueName } from '../support/unique-name.ts'
-import { nextEvent, waitUntil } from '../support/wait-until.ts'
+import type { Outbox } from '../../../src/index.ts'
+import { rabbitmqPublisher } from '../../../src/publishers/rabbitmq/rabbitmq-publisher.ts'
+import { describeWithRabbit, rabbitUrl, useFixture } from '../../support/fixture.ts'
+import {
+  openRabbit,
+  proxyRabbit,
+  type Rabbit,
+  type RabbitMessage,
+} from '../../support/servers/rabbitmq.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import type { TcpProxy } from '../../support/servers/tcp-proxy.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 

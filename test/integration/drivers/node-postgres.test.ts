@@ -5,14 +5,14 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { nodePostgres, type NodePostgresTransaction } from '../../../src/drivers/node-postgres.ts'
 import { createOutbox } from '../../../src/index.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
-import { sql } from '../../../src/store/sql.ts'
-import { directUrl } from '../../support/database.ts'
-import { defer } from '../../support/deferred.ts'
+import { sql } from '../../../src/drivers/sql.ts'
+import { directUrl } from '../../support/servers/database.ts'
+import { defer } from '../../support/timing/deferred.ts'
 import { useFixture } from '../../support/fixture.ts'
-import { closeGate } from '../../support/gate.ts'
-import { newEvent } from '../../support/sample-events.ts'
-import { startProxy } from '../../support/tcp-proxy.ts'
-import { waitUntil } from '../../support/wait-until.ts'
+import { closeGate } from '../../support/timing/gate.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { startProxy } from '../../support/servers/tcp-proxy.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 const publisher = handlersPublisher({ handlers: { OrderCompleted: () => {} } })
@@ -89,9 +89,7 @@ it('keeps a connection whose COMMIT was refused by a deferred constraint', async
 
 it('lets nobody use the client of a transaction that is over', async () => {
   const late = await nodePostgres(pool).begin(async ({ tx }) => tx)
-  expect(() => late.query('select 1')).toThrow(
-    expect.objectContaining({ code: 'UNIT_OF_WORK_OVER' }),
-  )
+  await expect(late.query('select 1')).rejects.toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
   await nodePostgres(pool).begin(async (next) => {
     const savepoint = late.savepoint(async () =>
       expect.unreachable('it was opened in the next one'),

@@ -5,11 +5,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { postgresJs } from '../../../src/drivers/postgres-js.ts'
 import { createOutbox, type Outbox } from '../../../src/index.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
-import { directUrl } from '../../support/database.ts'
-import { defer } from '../../support/deferred.ts'
+import { directUrl } from '../../support/servers/database.ts'
+import { defer } from '../../support/timing/deferred.ts'
 import { useFixture } from '../../support/fixture.ts'
-import { newEvent } from '../../support/sample-events.ts'
-import { waitUntil } from '../../support/wait-until.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 const handled: string[] = []
@@ -57,14 +57,14 @@ it('sends a list of queries that the callback answers, as sql.begin() does', asy
   })
 })
 
-it.each<[string, (tx: TransactionSql) => unknown]>([
+it.each<[string, (tx: TransactionSql) => PromiseLike<unknown>]>([
   ['a template', (tx) => tx`commit`],
   ['a text', (tx) => tx.unsafe('rollback')],
   ['one of several', (tx) => tx.unsafe('select 1; commit')],
   ['two phases', (tx) => tx.prepare('later')],
 ])('refuses to end the transaction behind its back with %s, and goes on', async (_, end) => {
   const id = await outbox.withOutbox(async (tx, emit) => {
-    expect(() => end(tx)).toThrow(expect.objectContaining({ code: 'TRANSACTION_CONTROL' }))
+    await expect(end(tx)).rejects.toMatchObject({ code: 'TRANSACTION_CONTROL' })
     return emit(newEvent())
   })
   expect(await fixture.rows()).toMatchObject([{ id }])
@@ -89,7 +89,7 @@ it('does not send a query that was made in a unit of work and is awaited after i
 
 it('lets nobody use a transaction that is over', async () => {
   const late = await postgresJs(client).begin(async ({ tx }) => tx)
-  expect(() => late`select 1`).toThrow(expect.objectContaining({ code: 'UNIT_OF_WORK_OVER' }))
+  await expect(late`select 1`).rejects.toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
 })
 
 it('does not take a failure of the work for one of its own connection', async () => {
@@ -134,7 +134,7 @@ it.each<[string, (tx: TransactionSql, pid: number, lost: Lost) => Promise<unknow
     async (tx, pid, lost) => {
       await terminate(pid)
       await lost
-      expect(() => tx`select 1`).toThrow(/CONNECTION_CLOSED/)
+      await expect(tx`select 1`).rejects.toThrow(/CONNECTION_CLOSED/)
     },
   ],
   [

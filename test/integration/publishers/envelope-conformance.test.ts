@@ -2,22 +2,22 @@
 import { type CloudEvent, Kafka as KafkaBinding } from 'cloudevents'
 import { expect, it } from 'vitest'
 import { cloudEvents, type Envelope, type OutboxEvent } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 import {
   type Arrived,
   type Broker,
   openKafka,
   openRabbitmq,
-} from '../../support/envelope-brokers.ts'
+} from '../../support/conformance/envelope-brokers.ts'
 import {
   describeWithKafka,
   describeWithRabbit,
   kafkaBrokers,
   quietKafka,
 } from '../../support/fixture.ts'
-import { describePublisher } from '../../support/publisher-conformance.ts'
-import { outboxEvent } from '../../support/sample-events.ts'
-import { uniqueName } from '../../support/unique-name.ts'
+import { describePublisher } from '../../support/conformance/publisher-conformance.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
 
 /** Runs the shared suite with an envelope; `read` finds in a message what the suite asks for. */
 function describeEnvelope(
@@ -121,6 +121,7 @@ describeWithKafka('kafkaPublisher', () => {
         time: event.occurredAt.toISOString(),
         datacontenttype: 'application/json',
         aggregatetype: 'order',
+        lane: String(event.lane),
         correlationid: 'c-1',
         traceparent: '00-1-2-01',
         data: { n: 1 },
@@ -178,7 +179,7 @@ describeWithRabbit('rabbitmqPublisher', () => {
     expect(results).toMatchObject([
       {
         kind: 'permanent',
-        error: { message: expect.stringMatching(/'CC' .* has a meaning of its own/) },
+        error: { message: expect.stringMatching(/'CC' .* has a special meaning/) },
       },
     ])
   })

@@ -8,16 +8,16 @@ import {
   type OutboxEvent,
   type PublishResult,
 } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka.ts'
-import { rabbitmqPublisher } from '../../../src/publishers/rabbitmq.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { rabbitmqPublisher } from '../../../src/publishers/rabbitmq/rabbitmq-publisher.ts'
 import {
   type Arrived,
   type Broker,
   openKafka,
   openRabbitmq,
-} from '../../support/envelope-brokers.ts'
+} from '../../support/conformance/envelope-brokers.ts'
 import { describeWithKafka, describeWithRabbit } from '../../support/fixture.ts'
-import { outboxEvent } from '../../support/sample-events.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
 
 const PAYLOAD = '{"text":"é😀","exact": 12345678901234567890.10}'
 const HEADERS = { tenant: 'acmé', 'correlation-id': 'c-1', traceparent: '00-1-2-01' }
@@ -58,6 +58,7 @@ function describeEnvelopes(name: string, open: () => Promise<Broker>) {
       'event-id': rich.id,
       'event-type': 'OrderCompleted',
       'event-seq': '42',
+      'event-lane': String(rich.lane),
       'aggregate-type': 'order',
       'aggregate-id': rich.aggregateId,
       'occurred-at': '2026-01-02T03:04:05.678Z',
@@ -72,6 +73,7 @@ function describeEnvelopes(name: string, open: () => Promise<Broker>) {
       aggregatetype: 'order',
       partitionkey: rich.aggregateId,
       sequence: '0000000000000000042',
+      lane: String(rich.lane),
       correlationid: 'c-1',
       traceparent: '00-1-2-01',
       dataversion: '3',
@@ -98,6 +100,7 @@ function describeEnvelopes(name: string, open: () => Promise<Broker>) {
           id: rich.id,
           type: 'OrderCompleted',
           seq: 42,
+          lane: rich.lane,
           aggregateType: 'order',
           aggregateId: rich.aggregateId,
           occurredAt: '2026-01-02T03:04:05.678Z',
@@ -190,7 +193,7 @@ function describeEnvelopes(name: string, open: () => Promise<Broker>) {
       ]
       await exchange(serialize, events, (arrived, results) => {
         expect(verdicts(results)).toEqual(['ok', 'transient', 'held', 'ok'])
-        expect(results[1]).toMatchObject({ scope: 'topic' })
+        expect(results[1]).toMatchObject({ blames: 'topic' })
         expect(arrived.map(({ value }) => value).toSorted()).toEqual(['0', '3'])
       })
     })
@@ -230,8 +233,8 @@ function describeEnvelopes(name: string, open: () => Promise<Broker>) {
         expect(results).toMatchObject([
           {
             kind: 'transient',
-            scope: 'topic',
-            error: { message: expect.stringMatching(/did not answer in 3s/) },
+            blames: 'topic',
+            error: { message: expect.stringMatching(/did not finish within 3s/) },
           },
           { ok: true },
         ])

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { type HandledEvent, handlersPublisher } from '../../../src/publishers/handlers.ts'
-import { defer } from '../../support/deferred.ts'
-import { describePublisher } from '../../support/publisher-conformance.ts'
-import { outboxEvent } from '../../support/sample-events.ts'
-import { uniqueName } from '../../support/unique-name.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { describePublisher } from '../../support/conformance/publisher-conformance.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
 
 describePublisher('handlersPublisher', async () => {
   const handled: HandledEvent[] = []

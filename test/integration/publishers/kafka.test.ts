@@ -1,19 +1,21 @@
 import type { ProducerBatch } from 'kafkajs'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { PublishResult } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 import {
   describeWithKafka,
   describeWithOwnKafka,
   kafkaBrokers,
   quietKafka,
 } from '../../support/fixture.ts'
-import { startKafka } from '../../support/kafka-server.ts'
-import { describePublisher } from '../../support/publisher-conformance.ts'
-import { outboxEvent } from '../../support/sample-events.ts'
-import { startProxy } from '../../support/tcp-proxy.ts'
-import { createTopic, readTopic } from '../../support/topic-reader.ts'
-import { uniqueName } from '../../support/unique-name.ts'
+import { startKafka } from '../../support/servers/kafka-server.ts'
+import { describePublisher } from '../../support/conformance/publisher-conformance.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
+import { startProxy } from '../../support/servers/tcp-proxy.ts'
+import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const open = () => kafkaPublisher({ kafka: quietKafka(kafkaBrokers()) })
 
@@ -121,7 +123,7 @@ describeWithKafka('kafkaPublisher', () => {
     const kafka = quietKafka(['127.0.0.1:1'], { retry: { retries: 0 } })
     const publisher = kafkaPublisher({ kafka })
     const [result] = await publisher.publish([outboxEvent()])
-    expect(result).toMatchObject({ kind: 'transient', scope: 'broker' })
+    expect(result).toMatchObject({ kind: 'transient', blames: 'broker' })
     expect(result).toMatchObject({ error: { message: expect.stringMatching(/ECONNREFUSED/) } })
     await publisher.disconnect?.()
   })
@@ -155,7 +157,7 @@ describeWithKafka('kafkaPublisher', () => {
     const unsent = results.filter((result) => !result.ok)
     expect(sent.length).toBeGreaterThan(0)
     expect(unsent.length).toBeGreaterThan(0)
-    expect(unsent).toMatchObject(unsent.map(() => ({ kind: 'transient', scope: 'topic' })))
+    expect(unsent).toMatchObject(unsent.map(() => ({ kind: 'transient', blames: 'topic' })))
   })
 
   it('connects again after a first try that failed', async () => {
@@ -214,7 +216,7 @@ describe('kafkaPublisher, when a request fails', () => {
 
   it('holds the requests after one that failed for the broker', async () => {
     const { publisher, requests } = failing([null, new Error('ECONNRESET')], { maxRequestBytes: 1 })
-    const results = await publisher.publish(events('a', 'a', 'b', 'a'))
+    const results = await publisher.publish(events('a', 'a', 'a', 'a'))
     expect(verdicts(results)).toEqual(['ok', 'transient', 'held', 'held'])
     expect(requests).toEqual([['0'], ['1']])
   })
@@ -222,7 +224,7 @@ describe('kafkaPublisher, when a request fails', () => {
   it('does not try the parts of a request that failed for the broker', async () => {
     const { publisher, requests } = failing([new Error('ECONNRESET')])
     const results = await publisher.publish(events('a', 'a'))
-    expect(results).toMatchObject(results.map(() => ({ kind: 'transient', scope: 'broker' })))
+    expect(results).toMatchObject(results.map(() => ({ kind: 'transient', blames: 'broker' })))
     expect(requests).toHaveLength(1)
   })
 
@@ -244,6 +246,36 @@ describe('kafkaPublisher, when a request fails', () => {
       ['0', '1'],
     ])
   })
+})
+
+it('begins no request after the time in which it has promised to settle', async () => {
+  const answer = defer()
+  const requests: string[] = []
+  const producer = {
+    connect: async () => {},
+    sendBatch: async ({ topicMessages = [] }: ProducerBatch) => {
+      requests.push(topicMessages[0]!.topic)
+      await answer.promise
+      throw new Error('ECONNRESET')
+    },
+  }
+  const clock = vi.spyOn(performance, 'now')
+  try {
+    const publisher = kafkaPublisher({
+      kafka: { producer: () => producer as never },
+      requestTimeout: '5s',
+    })
+    // The first event of an unknown topic waits for its turn.
+    const publishing = publisher.publish([outboxEvent({ topic: 'a' }), outboxEvent({ topic: 'b' })])
+    await waitUntil(() => requests.length === 1, { message: 'the first request was sent' })
+    const now = performance.now()
+    clock.mockImplementation(() => now + 5_001)
+    answer.resolve()
+    expect(await publishing).toMatchObject([{ kind: 'transient' }, { kind: 'held' }])
+    expect(requests).toEqual(['a'])
+  } finally {
+    clock.mockRestore()
+  }
 })
 
 it('asks every replica for its ack, of a producer that cannot lose a batch as a duplicate', async () => {
@@ -350,14 +382,16 @@ describeWithOwnKafka('a topic that is not there yet', () => {
     const batch = [missing[0]!, there[0]!, missing[1]!, there[1]!]
     const results = await publisher.publish(batch)
     expect(results).toMatchObject([
-      { kind: 'transient', scope: 'topic' },
+      { kind: 'transient', blames: 'topic' },
       { ok: true },
       { ok: false },
       { ok: true },
     ])
-    // An aggregate whose earlier event is stuck does not go on elsewhere.
-    const ofOne = ['missing', 'there'].map((topic) => outboxEvent({ topic, aggregateId: 'one' }))
-    expect(await publisher.publish(ofOne)).toMatchObject([{ kind: 'transient' }, { kind: 'held' }])
+    // An aggregate goes on elsewhere: no consumer sees an order across two topics.
+    const ofOne = ['missing', 'there'].map((topic, lane) => {
+      return outboxEvent({ topic, lane, aggregateId: 'one' })
+    })
+    expect(await publisher.publish(ofOne)).toMatchObject([{ kind: 'transient' }, { ok: true }])
     // While kafkajs asks for the missing topic it fails sends to others with the same words.
     for (let n = 0; n < 10; n += 1) {
       const sends = [missing, there, there, missing, there].map((one) => publisher.publish(one))
@@ -368,7 +402,7 @@ describeWithOwnKafka('a topic that is not there yet', () => {
     expect(await publisher.publish(missing)).toMatchObject([{ ok: true }, { ok: true }])
     await publisher.disconnect?.()
     const reader = await readTopic(kafka.brokers, 'there')
-    expect(await reader.readToEnd()).toHaveLength(62)
+    expect(await reader.readToEnd()).toHaveLength(63)
     await reader.stop()
     await kafka.stop()
   })

@@ -5,12 +5,12 @@ import { inspect } from 'node:util'
 import { type ChannelModel, type ConfirmChannel, connect } from 'amqplib'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { PublishResult } from '../../../src/index.ts'
-import { rabbitmqPublisher } from '../../../src/publishers/rabbitmq.ts'
+import { rabbitmqPublisher } from '../../../src/publishers/rabbitmq/rabbitmq-publisher.ts'
 import { describeWithRabbit, rabbitUrl } from '../../support/fixture.ts'
-import { openRabbit, proxyRabbit, type Rabbit } from '../../support/rabbitmq.ts'
-import { outboxEvent } from '../../support/sample-events.ts'
-import { uniqueName } from '../../support/unique-name.ts'
-import { waitUntil } from '../../support/wait-until.ts'
+import { openRabbit, proxyRabbit, type Rabbit } from '../../support/servers/rabbitmq.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const verdicts = (results: readonly PublishResult[]) =>
   results.map((result) => (result.ok ? 'ok' : result.kind))
@@ -105,7 +105,7 @@ describeWithRabbit('the connections of rabbitmqPublisher', () => {
       },
     })
     const [result] = await publisher.publish([outboxEvent({ topic: queue })])
-    expect(result).toMatchObject({ kind: 'transient', scope: 'broker' })
+    expect(result).toMatchObject({ kind: 'transient', blames: 'broker' })
     await publisher.disconnect?.()
   })
 
@@ -123,7 +123,7 @@ describeWithRabbit('the connections of rabbitmqPublisher', () => {
     expect(await publish()).toMatchObject([
       {
         kind: 'transient',
-        scope: 'broker',
+        blames: 'broker',
         error: { message: expect.stringMatching(/low on memory/) },
       },
     ])
@@ -150,13 +150,13 @@ describeWithRabbit('the connections of rabbitmqPublisher', () => {
     for (const url of [`amqp://me:${password}@127.0.0.1:1`, refused.href]) {
       const publisher = rabbitmqPublisher({ url })
       const [result] = await publisher.publish([outboxEvent()])
-      expect(result).toMatchObject({ kind: 'transient', scope: 'broker' })
+      expect(result).toMatchObject({ kind: 'transient', blames: 'broker' })
       await expect(publisher.connect?.()).rejects.toThrow(/ECONNREFUSED|ACCESS_REFUSED/)
       await publisher.disconnect?.()
       expect(inspect(result, { depth: 9, showHidden: true })).not.toContain(password)
     }
     const broken = () => rabbitmqPublisher({ url: `http://me:${password}@host` })
-    expect(broken).toThrow(/url must be one of RabbitMQ's/)
+    expect(broken).toThrow(/url must be a RabbitMQ URL/)
     expect(broken).not.toThrow(new RegExp(password))
   })
 
@@ -289,7 +289,7 @@ describeWithRabbit('rabbitmqPublisher, when a confirm does not come', () => {
     expect(results).toMatchObject([
       {
         kind: 'transient',
-        scope: 'topic',
+        blames: 'topic',
         error: { message: expect.stringMatching(/did not confirm/) },
       },
       { ok: true },
@@ -305,7 +305,7 @@ describeWithRabbit('rabbitmqPublisher, when a confirm does not come', () => {
     const waiting = publisher.publish([outboxEvent({ topic: stuck })])
     await waitUntil(() => made.length === 1, { message: 'it connected' })
     made[0]!.emit('blocked', 'low on disk')
-    expect(await waiting).toMatchObject([{ kind: 'transient', scope: 'broker' }])
+    expect(await waiting).toMatchObject([{ kind: 'transient', blames: 'broker' }])
     made[0]!.emit('unblocked')
     expect(verdicts(await publisher.publish([outboxEvent({ topic: queue })]))).toEqual(['ok'])
     await publisher.disconnect?.()

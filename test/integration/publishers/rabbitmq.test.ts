@@ -1,13 +1,13 @@
 import { connect } from 'amqplib'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { PublishResult } from '../../../src/index.ts'
-import { rabbitmqPublisher } from '../../../src/publishers/rabbitmq.ts'
+import { rabbitmqPublisher } from '../../../src/publishers/rabbitmq/rabbitmq-publisher.ts'
 import { describeWithRabbit, rabbitUrl } from '../../support/fixture.ts'
-import { describePublisher } from '../../support/publisher-conformance.ts'
-import { openRabbit, type Rabbit } from '../../support/rabbitmq.ts'
-import { outboxEvent } from '../../support/sample-events.ts'
-import { uniqueName } from '../../support/unique-name.ts'
-import { waitUntil } from '../../support/wait-until.ts'
+import { describePublisher } from '../../support/conformance/publisher-conformance.ts'
+import { openRabbit, type Rabbit } from '../../support/servers/rabbitmq.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
+import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const verdicts = (results: readonly PublishResult[]) =>
   results.map((result) => (result.ok ? 'ok' : result.kind))
@@ -68,6 +68,7 @@ describeWithRabbit('rabbitmqPublisher, on a real server', () => {
       'event-id': event.id,
       'event-type': 'OrderCompleted',
       'event-seq': '1',
+      'event-lane': String(event.lane),
       'aggregate-type': 'order',
       'aggregate-id': event.aggregateId,
       'occurred-at': '2026-01-02T03:04:05.678Z',
@@ -93,7 +94,7 @@ describeWithRabbit('rabbitmqPublisher, on a real server', () => {
         kind: 'permanent',
         error: {
           code: 'PUBLISH_FAILED',
-          message: expect.stringContaining(`'${topic}' leads to none (NO_ROUTE)`),
+          message: `RabbitMQ found no queue '${topic}' (NO_ROUTE); declare it, or correct the route`,
         },
       })
     }
@@ -192,18 +193,18 @@ describeWithRabbit('rabbitmqPublisher, on a real server', () => {
       route: ({ type }) => (type === 'Later' ? { exchange } : {}),
     })
     const queue = await far.declareQueue()
-    const later = () => outboxEvent({ type: 'Later' })
-    const now = () => outboxEvent({ topic: queue })
+    const later = (of: object = {}) => outboxEvent({ type: 'Later', ...of })
+    const now = (of: object = {}) => outboxEvent({ topic: queue, ...of })
     for (let n = 0; n < 10; n += 1) {
       const results = await publisher.publish([now(), later(), now(), later(), now()])
       expect(verdicts(results)).toEqual(['ok', 'transient', 'ok', 'transient', 'ok'])
       expect(results[1]).toMatchObject({
-        scope: 'topic',
+        blames: 'topic',
         error: { message: expect.stringContaining(`no exchange '${exchange}'`) },
       })
     }
     // An aggregate whose earlier event is stuck does not go on elsewhere.
-    const ofOne = [later(), now()].map((event) => ({ ...event, aggregateId: 'one' }))
+    const ofOne = [later({ aggregateId: 'one' }), now({ aggregateId: 'one' })]
     expect(verdicts(await publisher.publish(ofOne))).toEqual(['transient', 'held'])
     await far.declareExchange(exchange)
     expect(verdicts(await publisher.publish(ofOne))).toEqual(['ok', 'ok'])
@@ -222,7 +223,7 @@ describeWithRabbit('rabbitmqPublisher, on a real server', () => {
     await far.channel.deleteExchange(exchange)
     const results = await publisher.publish([...gone, ...there])
     expect(results.slice(0, 50)).toMatchObject(
-      gone.map(() => ({ kind: 'transient', scope: 'topic' })),
+      gone.map(() => ({ kind: 'transient', blames: 'topic' })),
     )
     expect(verdicts(results.slice(50))).toEqual(there.map(() => 'ok'))
     await far.declareExchange(exchange)
@@ -267,7 +268,7 @@ describeWithRabbit('rabbitmqPublisher, on a real server', () => {
     const results = await publisher.publish(events)
     const stuck = results.findIndex(({ ok }) => !ok)
     expect(results.slice(stuck)).toMatchObject([
-      { kind: 'transient', scope: 'topic', error: { message: expect.stringMatching(/nack/) } },
+      { kind: 'transient', blames: 'topic', error: { message: expect.stringMatching(/nack/) } },
       ...results.slice(stuck + 1).map(() => ({ kind: 'held' })),
     ])
     const arrived = () => far.read(queue).then((messages) => messages.map(({ value }) => value))

@@ -1,12 +1,12 @@
 // Both brokers in one shape, for tests of what a message looks like on each: a publisher with an envelope, a place to
 // send to, and a plain consumer that says exactly what arrived there.
-import type { Envelope, Publisher } from '../../src/index.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { rabbitmqPublisher } from '../../src/publishers/rabbitmq.ts'
-import { kafkaBrokers, quietKafka, rabbitUrl } from './fixture.ts'
-import { openRabbit } from './rabbitmq.ts'
-import { createTopic, readTopic } from './topic-reader.ts'
-import { uniqueName } from './unique-name.ts'
+import type { Envelope, Publisher } from '../../../src/index.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { rabbitmqPublisher } from '../../../src/publishers/rabbitmq/rabbitmq-publisher.ts'
+import { kafkaBrokers, quietKafka, rabbitUrl } from '../fixture.ts'
+import { openRabbit } from '../servers/rabbitmq.ts'
+import { createTopic, readTopic } from '../servers/topic-reader.ts'
+import { uniqueName } from '../doubles/unique-name.ts'
 
 export type Arrived = {
   readonly value: string

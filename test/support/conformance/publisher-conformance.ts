@@ -1,9 +1,9 @@
 // What every publisher has to do, whatever is behind it. Each publisher's own test file runs this suite
 // against the real thing.
 import { describe, expect, it } from 'vitest'
-import type { OutboxEvent, Publisher, PublishResult } from '../../src/index.ts'
-import { outboxEvent } from './sample-events.ts'
-import { uniqueName } from './unique-name.ts'
+import type { OutboxEvent, Publisher, PublishResult } from '../../../src/index.ts'
+import { outboxEvent } from '../doubles/sample-events.ts'
+import { uniqueName } from '../doubles/unique-name.ts'
 
 /** What arrived at the far end, in its order there. */
 type Arrival = {

@@ -1,7 +1,7 @@
 // What every store has to do beside the path: what is old, what is dead, how much there is, and the table itself.
 import { expect, it } from 'vitest'
 import { leased, payloadsOf, type TestedStore } from './store-under-test.ts'
-import { waitUntil } from './wait-until.ts'
+import { waitUntil } from '../timing/wait-until.ts'
 
 const PAGE = { limit: 10, afterSeq: 0 }
 
@@ -45,7 +45,7 @@ function describeDeadLetters<TTx>(tested: TestedStore<TTx>): void {
     const again = await claim(leased(), { limit: 1 })
     expect(again).toMatchObject([{ id: dead.id, seq: dead.seq, attempts: 0 }])
     expect(await claim()).toEqual([])
-    await store().settlePublished([dead.id])
+    await store().recordPublished([dead.id])
     expect(payloadsOf(await claim())).toEqual([2])
     expect(await list()).toEqual([])
   })
@@ -72,7 +72,7 @@ function describeRetention<TTx>(tested: TestedStore<TTx>): void {
   it('purges what is old enough, no more at once than it is asked to, from where it stopped', async () => {
     const saved = await tested.save([{}, {}, {}])
     const ids = saved.map(({ id }) => id)
-    await store().settlePublished(ids)
+    await store().recordPublished(ids)
     await tested.bury({})
     await tested.save([{}])
     const request = { status: 'published', olderThanMs: 3_600_000, limit: 10, after: null } as const
@@ -95,7 +95,7 @@ function describeRetention<TTx>(tested: TestedStore<TTx>): void {
 
   it('purges each row once, however many purge at the same time', async () => {
     const saved = await tested.save(Array.from({ length: 40 }, () => ({})))
-    await store().settlePublished(saved.map(({ id }) => id))
+    await store().recordPublished(saved.map(({ id }) => id))
     let total = 0
     await waitUntil(
       async () => {
@@ -115,7 +115,7 @@ function describeTable<TTx>({ store, save, claim }: TestedStore<TTx>): void {
     const saved = await save([{}, {}, {}, { type: 'Sent' }])
     // A clock of whole milliseconds, such as PGlite's, may stand still between two statements.
     await waitUntil(async () => (await store().stats()).lagMs! > 0, { message: 'time passes' })
-    await store().settlePublished([saved[3]!.id])
+    await store().recordPublished([saved[3]!.id])
     await claim(leased(), { limit: 1 })
     expect([await store().countPending(2), await store().countPending(10)]).toEqual([2, 3])
     const stats = await store().stats()

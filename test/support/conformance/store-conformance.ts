@@ -2,8 +2,8 @@
 // in store-conformance-upkeep.ts. Each test says what the steps of the path rely on, through the interface alone.
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import type { SavedEvent } from '../../src/store/store.ts'
-import { defer } from './deferred.ts'
+import type { OutboxEvent } from '../../../src/index.ts'
+import { defer } from '../timing/deferred.ts'
 import { describeUpkeep } from './store-conformance-upkeep.ts'
 import {
   died,
@@ -55,12 +55,14 @@ function describeSave<TTx>(tested: TestedStore<TTx>): void {
         { payload: null },
         { payload: 9_007_199_254_740_991 },
       ])
-      const saved: SavedEvent[] = []
+      const saved: OutboxEvent[] = []
       for (const part of how === 'together' ? [events] : events.map((event) => [event])) {
-        saved.push(...(await transaction((tx) => store().save(tx, part, leased(0)))))
+        const now = await transaction((tx) => store().save(tx, part, leased(0)))
+        saved.push(...now.map(({ event }) => event))
       }
       for (const handed of [saved, await claim()]) {
         expect(handed.map(({ id }) => id)).toEqual(events.map(({ id }) => id))
+        expect(handed.map(({ lane }) => lane)).toEqual(events.map(({ lane }) => lane))
         expect(handed.map(({ payload }) => payload)).toEqual(events.map(({ payload }) => payload))
         expect(handed[0]).toMatchObject({ headers, occurredAt, aggregateId: 'ключ', attempts: 0 })
         expect(handed.every(({ maxAttempts }) => maxAttempts === 10)).toBe(true)
@@ -77,19 +79,34 @@ function describeSave<TTx>(tested: TestedStore<TTx>): void {
     expect(payloadsOf(await claim())).toEqual(['free'])
   })
 
-  it('tells of each event what it has to follow', async () => {
+  it('says of each event what it has to follow: all of its lane that is not published, whoever holds it', async () => {
     const [mine, other] = [leased(), leased()]
-    const after = async (lease = mine) => (await save([one(0)], lease))[0]!
-    const first = await after()
-    expect(first.after).toBeNull()
-    const second = await after()
-    expect(second.after).toBe(first.seq)
-    expect((await save([{ aggregateId: 'two' }], mine))[0]!.after).toBeNull()
-    expect((await after(other)).after).toBe(Infinity)
-    await store().settlePublished([first.id, second.id])
-    expect((await after(mine)).after).toBe(Infinity)
-    const unordered = await save([one(0)], mine, { inOrder: false })
-    expect(unordered[0]!.after).toBeNull()
+    const saveOne = async (lease = mine) => (await save([one(0)], lease))[0]!
+    const first = await saveOne()
+    expect(first.follows).toEqual([])
+    const second = await saveOne()
+    expect(second.follows).toEqual([first.seq])
+    expect((await save([{ aggregateId: 'two' }], mine))[0]!.follows).toEqual([])
+    const third = await saveOne(other)
+    expect(third.follows).toEqual(expect.arrayContaining([first.seq, second.seq]))
+    expect(third.follows).toHaveLength(2)
+    await store().recordPublished([first.id, second.id])
+    expect((await saveOne()).follows).toEqual([third.seq])
+  })
+
+  it('does not count the events of the same unit of work, whose order is known', async () => {
+    const [first, second] = await save([one(1), one(2)], leased())
+    expect([first!.follows, second!.follows]).toEqual([[], []])
+  })
+
+  it('does not list without end what an event has to follow', async () => {
+    await save(Array.from({ length: 1_000 }, (_, n) => one(n)))
+    expect((await save([one(0)], leased()))[0]!.follows).toHaveLength(1_000)
+    expect((await save([one(0)], leased()))[0]!.follows).toBe('unknown')
+  })
+
+  it('does not look for what an event has to follow that is born without a lease', async () => {
+    expect((await save([one(0)], leased(0)))[0]!.follows).toBe('unknown')
   })
 
   it.each(['repeatable read', 'serializable'] as const)(
@@ -98,7 +115,7 @@ function describeSave<TTx>(tested: TestedStore<TTx>): void {
       const [saved] = await transaction((tx) => store().save(tx, prepare([{}]), leased()), {
         isolationLevel,
       })
-      expect(saved!.after).toBe(Infinity)
+      expect(saved!.follows).toBe('unknown')
     },
   )
 }
@@ -126,7 +143,7 @@ function describeSessions<TTx>({ store, transaction }: TestedStore<TTx>): void {
       await transaction((tx) => locking.save(tx, prepare([{}]), lease))
     }
     commit.resolve()
-    expect((await second).after).toBe((await first).seq)
+    expect((await second).follows).toEqual([(await first).event.seq])
   })
 }
 
@@ -152,16 +169,10 @@ function describeClaim<TTx>(tested: TestedStore<TTx>): void {
     )
   })
 
-  it('claims of each aggregate only a run from its oldest event', async () => {
+  it('claims of each lane only a run from its oldest event', async () => {
     await save([one(1)], leased())
     await save([one(2), { payload: 'other' }])
     expect(payloadsOf(await claim())).toEqual(['other'])
-    const [unordered] = await store({ inOrder: false }).claim({
-      lease: leased(),
-      limit: 10,
-      exceptTopics: [],
-    })
-    expect(unordered).toMatchObject({ payload: '2' })
   })
 
   it('claims and counts by topic, and leaves alone what waits behind a topic that it may not take', async () => {
@@ -177,8 +188,7 @@ function describeClaim<TTx>(tested: TestedStore<TTx>): void {
     const others = { lease: leased(), limit: 10, exceptTopics: [], onlyTopics: [odd, 'else'] }
     expect(payloadsOf(await store().claim(others))).toEqual([3])
     expect(payloadsOf(await claim(leased(), { exceptTopics: ['away', odd] }))).toEqual([4])
-    const unordered = { lease: leased(), limit: 10, exceptTopics: ['away', 'there'] }
-    expect(await store({ inOrder: false }).claim(unordered)).toEqual([])
+    expect(await claim(leased(), { exceptTopics: ['away', 'there'] })).toEqual([])
     expect(payloadsOf(await claim())).toEqual([1, 2])
   })
 
@@ -194,13 +204,13 @@ function describeClaim<TTx>(tested: TestedStore<TTx>): void {
   })
 
   it('lets the successors of a dead letter go, or holds them', async () => {
-    await bury(one(1))
+    const dead = await bury(one(1))
     await save([one(2)])
     const holding = store({ deadLettersHold: true })
     const request = { lease: leased(), limit: 10, exceptTopics: [] }
     expect(await holding.claim(request)).toEqual([])
     const [held] = await save([one(3)], leased(), { deadLettersHold: true })
-    expect(held!.after).toBe(Infinity)
+    expect(held!.follows).toEqual(expect.arrayContaining([dead.seq]))
     expect(payloadsOf(await claim())).toEqual([2])
   })
 }
@@ -223,9 +233,9 @@ function describeSettle<TTx>(tested: TestedStore<TTx>): void {
     const [held] = await save([{}], lease)
     const dead = await bury({})
     const ids = [held!.id, dead.id]
-    expect(await store().settlePublished([...ids, randomUUID()])).toEqual(new Set(ids))
-    expect(await store().settlePublished(ids)).toEqual(new Set())
-    expect(await store().settleFailed([failed({ id: held!.id, token: lease.token })])).toEqual(
+    expect(await store().recordPublished([...ids, randomUUID()])).toEqual(new Set(ids))
+    expect(await store().recordPublished(ids)).toEqual(new Set())
+    expect(await store().recordFailed([failed({ id: held!.id, token: lease.token })])).toEqual(
       new Map(),
     )
     expect(await store().renew(refs([held!], lease), LONG)).toEqual(new Map())
@@ -235,8 +245,8 @@ function describeSettle<TTx>(tested: TestedStore<TTx>): void {
 
   it('keeps what was published, or deletes it', async () => {
     const [kept, deleted] = await save([{}, {}])
-    await store().settlePublished([kept!.id])
-    expect(await store({ keepPublished: false }).settlePublished([deleted!.id])).toEqual(
+    await store().recordPublished([kept!.id])
+    expect(await store({ keepPublished: false }).recordPublished([deleted!.id])).toEqual(
       new Set([deleted!.id]),
     )
     expect(await store().stats()).toMatchObject({ published: { count: 1 }, pending: { count: 0 } })
@@ -247,8 +257,8 @@ function describeSettle<TTx>(tested: TestedStore<TTx>): void {
     const saved = await save([{}, {}], lease)
     const [mine, stranger] = refs(saved, lease)
     const records = [failed(mine!), failed({ ...stranger!, token: randomUUID() })]
-    expect(await store().settleFailed(records)).toEqual(new Map([[mine!.id, lease.token]]))
-    expect(await store().settleFailed(records)).toEqual(new Map())
+    expect(await store().recordFailed(records)).toEqual(new Map([[mine!.id, lease.token]]))
+    expect(await store().recordFailed(records)).toEqual(new Map())
     expect(await claim()).toMatchObject([{ id: mine!.id, attempts: 1 }])
   })
 
@@ -259,7 +269,7 @@ function describeSettle<TTx>(tested: TestedStore<TTx>): void {
       lease,
     )
     const [rests, soon, back] = refs(saved, lease)
-    await store().settleFailed([
+    await store().recordFailed([
       { ...failed(rests!), delayMs: LONG },
       { ...failed(soon!), delayMs: 1 },
       { ...failed(back!), counts: false, error: null },
@@ -268,6 +278,37 @@ function describeSettle<TTx>(tested: TestedStore<TTx>): void {
     expect(due.find(({ id }) => id === back!.id)?.attempts).toBe(0)
     expect(payloadsOf(due)).not.toContain('rests')
     expect(await store().stats()).toMatchObject({ retrying: 2, mostAttempts: 1 })
+  })
+
+  it('says of a repeated failure whether the first statement recorded it', async () => {
+    const lease = leased()
+    const saved = await save([one('recorded'), one('fenced'), one('held')], lease)
+    const [recorded, fenced, held] = refs(saved, lease)
+    await store().recordFailed([died(recorded!), failed(fenced!)])
+    const [taken] = await claim()
+    expect(taken!.id).toBe(fenced!.id)
+    const repeated = [died(recorded!), failed(fenced!), failed(held!)].map((failure) => {
+      return { ...failure, isRepeated: true }
+    })
+    const again = await store().recordFailed(repeated)
+    expect([...again.keys()].toSorted()).toEqual([recorded!.id, held!.id].toSorted())
+    expect((await store().listDeadLetters({}, { limit: 9, afterSeq: 0 })).length).toBe(1)
+  })
+
+  it('gives the copies of dead letters the order of their events', async () => {
+    const lease = leased()
+    const saved = await save(
+      Array.from({ length: 20 }, (_, n) => one(n)),
+      lease,
+    )
+    const copies = refs(saved, lease).map((ref) => {
+      return { ...died(ref), copyId: randomUUID(), copyLane: 7 }
+    })
+    // In whatever order they are recorded.
+    await store({ deadLetterTopic: 'graveyard' }).recordFailed(copies.toReversed())
+    expect((await claim()).map(({ payload }) => payload)).toEqual(
+      saved.map(({ payload }) => payload),
+    )
   })
 
   it('sends a copy of a dead letter to the dead-letter topic, as an event of its own', async () => {
@@ -279,11 +320,12 @@ function describeSettle<TTx>(tested: TestedStore<TTx>): void {
     )
     const copyId = randomUUID()
     const [ref] = refs([saved!], lease)
-    await store(rules).settleFailed([{ ...died(ref!), copyId }])
+    await store(rules).recordFailed([{ ...died(ref!), copyId, copyLane: 7 }])
     const [copy, ...others] = await claim()
     expect(others).toEqual([])
     expect(copy).toMatchObject({
       id: copyId,
+      lane: 7,
       type: 'DeadLettered',
       topic: 'graveyard',
       aggregateId: 'one',

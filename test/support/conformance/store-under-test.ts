@@ -2,11 +2,17 @@
 // here or in the suite: a store for another database runs the same tests.
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll } from 'vitest'
-import { prepareEvent } from '../../src/events.ts'
-import type { NewEvent, OutboxEvent, TransactionSettings } from '../../src/index.ts'
-import type { FailureRecord, Lease, LeaseRef, Store, StoreRules } from '../../src/store/store.ts'
-import { lenientRules, newEvent } from './sample-events.ts'
-import { waitUntil } from './wait-until.ts'
+import { prepareEvent } from '../../../src/event/prepare.ts'
+import type { NewEvent, OutboxEvent, TransactionSettings } from '../../../src/index.ts'
+import type {
+  FailureRecord,
+  Lease,
+  LeaseRef,
+  Store,
+  StoreRules,
+} from '../../../src/store/outbox/outbox-store.ts'
+import { lenientRules, newEvent } from '../doubles/sample-events.ts'
+import { waitUntil } from '../timing/wait-until.ts'
 
 export type StoreUnderTest<TTx> = {
   /** A store on the database of this suite. */
@@ -26,7 +32,6 @@ export type StoreSuite<TTx> = {
 
 const RULES: StoreRules = {
   table: { schema: 'public', name: 'outbox' },
-  inOrder: true,
   deadLettersHold: false,
   lockKeys: false,
   keepPublished: true,
@@ -51,8 +56,15 @@ export function useStore<TTx>({ open }: StoreSuite<TTx>) {
   afterAll(() => tested.close())
 
   const store = (rules: Partial<StoreRules> = {}) => tested.store({ ...RULES, ...rules })
-  const save = (events: Partial<NewEvent>[], lease = leased(0), rules: Partial<StoreRules> = {}) =>
-    tested.transaction((tx) => store(rules).save(tx, prepare(events), lease))
+  const save = async (
+    events: Partial<NewEvent>[],
+    lease = leased(0),
+    rules: Partial<StoreRules> = {},
+  ) => {
+    const prepared = prepare(events)
+    const saved = await tested.transaction((tx) => store(rules).save(tx, prepared, lease))
+    return saved.map(({ event, follows }) => ({ ...event, follows }))
+  }
   return {
     store,
     transaction: <T>(work: (tx: TTx) => Promise<T>, settings?: TransactionSettings) =>
@@ -65,7 +77,7 @@ export function useStore<TTx>({ open }: StoreSuite<TTx>) {
     bury: async (event: Partial<NewEvent>) => {
       const lease = leased()
       const [saved] = await save([event], lease)
-      await store().settleFailed([died({ id: saved!.id, token: lease.token })])
+      await store().recordFailed([died({ id: saved!.id, token: lease.token })])
       return saved!
     },
     /** Claims until there is something, for what becomes due when a lease or a rest is over. */
@@ -94,6 +106,7 @@ export const failed = (ref: LeaseRef): FailureRecord => ({
   delayMs: 0,
   error: 'it failed',
   copyId: null,
+  copyLane: null,
 })
 
 export const died = (ref: LeaseRef): FailureRecord => ({ ...failed(ref), status: 'dead_letter' })

@@ -1,5 +1,5 @@
 // A logger that keeps its lines for the test.
-import type { Logger } from '../../src/index.ts'
+import type { Logger } from '../../../src/index.ts'
 
 type Line = {
   readonly level: keyof Logger

@@ -1,5 +1,5 @@
 // A publisher that answers as its test says, for what no broker can be asked to answer.
-import type { OutboxEvent, Publisher, PublishResult } from '../../src/index.ts'
+import type { OutboxEvent, Publisher, PublishResult } from '../../../src/index.ts'
 
 type Answer = (event: OutboxEvent) => PublishResult | Promise<PublishResult>
 
@@ -30,7 +30,7 @@ export function acked({ topic, aggregateId: key }: OutboxEvent): PublishResult {
 
 export function failedAs(
   kind: 'transient' | 'permanent' | 'rejected' | 'held',
-  scope: 'broker' | 'topic' = 'broker',
+  blames: 'broker' | 'topic' = 'broker',
 ): PublishResult {
-  return { ok: false, kind, scope, error: new Error(`the test says ${kind}`) }
+  return { ok: false, kind, blames, error: new Error(`the test says ${kind}`) }
 }

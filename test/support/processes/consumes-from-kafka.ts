@@ -5,8 +5,8 @@ import { drizzle } from 'drizzle-orm/postgres-js'
 import { Kafka, logLevel } from 'kafkajs'
 import postgres from 'postgres'
 import { createInbox } from '../../../src/inbox/inbox.ts'
-import { uniqueName } from '../unique-name.ts'
-import { waitUntil } from '../wait-until.ts'
+import { uniqueName } from '../doubles/unique-name.ts'
+import { waitUntil } from '../timing/wait-until.ts'
 
 export type Setup = {
   url: string

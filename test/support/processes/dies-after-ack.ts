@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/postgres-js'
 import { Kafka, logLevel } from 'kafkajs'
 import postgres from 'postgres'
 import { createOutbox } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 
 const [url, broker, topic] = process.argv.slice(2) as [string, string, string]
 const kafka = new Kafka({ brokers: [broker], logLevel: logLevel.NOTHING })

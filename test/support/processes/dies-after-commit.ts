@@ -4,7 +4,7 @@ import { drizzle } from 'drizzle-orm/postgres-js'
 import { Kafka, logLevel } from 'kafkajs'
 import postgres from 'postgres'
 import { createOutbox } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 
 const [url, broker, topic, threshold] = process.argv.slice(2) as [
   string,

@@ -5,7 +5,7 @@ import { drizzle } from 'drizzle-orm/postgres-js'
 import { Kafka, logLevel } from 'kafkajs'
 import postgres from 'postgres'
 import { createOutbox, type Publisher, type PublishResult } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 import type { DrizzleDatabase } from '../../../src/drivers/driver.ts'
 import { CRASH_STEPS } from '../crash-steps.ts'
 
@@ -45,13 +45,13 @@ function watch<T extends Executes>(executor: T): T {
         }
       }
       // Where a statement is prepared.
-      if (property === '_') {
-        const { session } = value as { session: Session }
+      if (property === 'session') {
+        const session = value as Session
         const prepareQuery: Session['prepareQuery'] = (query, ...rest) => {
           const prepared = session.prepareQuery(query, ...rest)
           return { execute: () => around(stepOf(query.sql), () => prepared.execute()) }
         }
-        return { session: { client: session.client, prepareQuery } }
+        return { client: session.client, prepareQuery }
       }
       if (property === 'transaction') {
         const transact = (target as unknown as DrizzleDatabase).transaction.bind(target)

@@ -5,8 +5,8 @@ import { drizzle } from 'drizzle-orm/postgres-js'
 import { Kafka, logLevel } from 'kafkajs'
 import postgres from 'postgres'
 import { createOutbox } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka.ts'
-import { nextEvent, waitUntil } from '../wait-until.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { nextEvent, waitUntil } from '../timing/wait-until.ts'
 
 export type Setup = {
   url: string

@@ -2,11 +2,11 @@
 // are. With PGBOUNCER=true they reach Postgres by way of a PgBouncer. The servers' folders are guarded (see
 // owned-folder.ts), so a run that dies at any point leaves nothing behind.
 import type { TestProject } from 'vitest/node'
-import { explainMissingOwnKafka, resolveKafka } from './kafka-source.ts'
-import { ownFolder } from './owned-folder.ts'
-import { explainMissingPgBouncer, startPgBouncer } from './pgbouncer.ts'
-import { startPostgres } from './postgres-server.ts'
-import { resolveRabbit } from './rabbitmq-source.ts'
+import { explainMissingOwnKafka, resolveKafka } from '../servers/kafka-source.ts'
+import { ownFolder } from '../servers/owned-folder.ts'
+import { explainMissingPgBouncer, startPgBouncer } from '../servers/pgbouncer.ts'
+import { startPostgres } from '../servers/postgres-server.ts'
+import { resolveRabbit } from '../servers/rabbitmq-source.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {

@@ -14,7 +14,7 @@ export type RunningProcess = {
 }
 
 export function startProcess(name: string, args: readonly string[]): RunningProcess {
-  const file = fileURLToPath(new URL(`./processes/${name}.ts`, import.meta.url))
+  const file = fileURLToPath(new URL(`../processes/${name}.ts`, import.meta.url))
   const child = spawn(process.execPath, ['--import', 'tsx', file, ...args])
   let output = ''
   let heard: ((lines: readonly string[]) => void) | null = null

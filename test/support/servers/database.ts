@@ -2,7 +2,7 @@
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
 import { inject } from 'vitest'
-import { uniqueName } from './unique-name.ts'
+import { uniqueName } from '../doubles/unique-name.ts'
 
 export type TestDatabase = {
   readonly url: string

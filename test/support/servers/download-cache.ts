@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { createOwnedFolder, type OwnedFolder } from './owned-folder.ts'
 
 export function cachePath(name: string): string {
-  return fileURLToPath(new URL(`../../.cache/${name}`, import.meta.url))
+  return fileURLToPath(new URL(`../../../.cache/${name}`, import.meta.url))
 }
 
 export function isCached(path: string): Promise<boolean> {

@@ -8,7 +8,7 @@ import { findFreePort } from './free-port.ts'
 import { fetchKafkaJars } from './kafka-jars.ts'
 import { createOwnedFolder } from './owned-folder.ts'
 import { runToEnd, type ServerProcess, spawnServer } from './server-process.ts'
-import { waitUntil } from './wait-until.ts'
+import { waitUntil } from '../timing/wait-until.ts'
 
 export type KafkaOptions = {
   /** @default a free port */

@@ -2,7 +2,7 @@
 // Docker, or none. On CI and in the matrix none is a failure, so that a green run never means "not tested".
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { isKafkaDemanded } from './continuous-integration.ts'
+import { isKafkaDemanded } from '../run/continuous-integration.ts'
 import { findFreePort } from './free-port.ts'
 import { explainMissingJava, fetchKafkaJars, kafkaVersion } from './kafka-jars.ts'
 import { type KafkaServer, singleNodeSettings, startKafka, waitForBroker } from './kafka-server.ts'

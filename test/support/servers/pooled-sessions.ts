@@ -1,6 +1,6 @@
 // The sessions behind a PgBouncer: held one by one, to look into each or to keep others out of it.
 import postgres from 'postgres'
-import { defer } from './deferred.ts'
+import { defer } from '../timing/deferred.ts'
 import type { PgBouncer } from './pgbouncer.ts'
 
 export type HeldSession = {

@@ -1,7 +1,7 @@
 // Decides where the tests find RabbitMQ: a server named in RABBITMQ_URL, one on the usual local port, or none. On
 // CI none is a failure, so that a green run never means "not tested".
 import { connect } from 'amqplib'
-import { isContinuousIntegration } from './continuous-integration.ts'
+import { isContinuousIntegration } from '../run/continuous-integration.ts'
 
 export type ResolvedRabbit = { url: string; missing: null } | { url: null; missing: string }
 

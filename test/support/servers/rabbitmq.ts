@@ -2,7 +2,7 @@
 // what arrived in them, and deletes them.
 import { type Channel, connect } from 'amqplib'
 import { startProxy, type TcpProxy } from './tcp-proxy.ts'
-import { uniqueName } from './unique-name.ts'
+import { uniqueName } from '../doubles/unique-name.ts'
 
 export type RabbitMessage = {
   readonly queue: string

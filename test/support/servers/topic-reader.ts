@@ -1,8 +1,8 @@
 // The oracle for what reached Kafka: reads a topic from the beginning with a plain consumer, and knows
 // from the broker's watermarks when it has seen everything.
 import { type Admin, type IHeaders, Kafka, logLevel } from 'kafkajs'
-import { uniqueName } from './unique-name.ts'
-import { waitUntil } from './wait-until.ts'
+import { uniqueName } from '../doubles/unique-name.ts'
+import { waitUntil } from '../timing/wait-until.ts'
 
 export type TopicMessage = {
   key: string | null

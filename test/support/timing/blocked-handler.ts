@@ -1,5 +1,5 @@
 // A handler that starts, says so, and ends when it is told to.
-import type { Handler } from '../../src/publishers/handlers.ts'
+import type { Handler } from '../../../src/publishers/handlers.ts'
 import { defer } from './deferred.ts'
 
 export type BlockedHandler = {

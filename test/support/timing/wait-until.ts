@@ -1,5 +1,5 @@
 // Waiting for a condition, never for a time: the only place where tests set a timer.
-import type { LifecycleEvents, OutboxEvents } from '../../src/index.ts'
+import type { LifecycleEvents, OutboxEvents } from '../../../src/index.ts'
 
 export type WaitOptions = {
   /** What was awaited, for the failure; a function may add the state reached by then. */

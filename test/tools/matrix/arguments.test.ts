@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { parseMatrixArguments } from '../../matrix/arguments.ts'
-import { chooseCells, environmentOf } from '../../matrix/cells.ts'
+import { parseMatrixArguments } from './arguments.ts'
+import { chooseCells, environmentOf } from './cells.ts'
 
 const choose = (...args: string[]) => chooseCells(parseMatrixArguments(args))
 const names = (...args: string[]) => choose(...args).map(({ name }) => name)

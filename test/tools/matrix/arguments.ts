@@ -1,6 +1,10 @@
 // Which cells of the matrix are asked for.
 import { parseArgs } from 'node:util'
-import { checkVersion, kafkaReleases, postgresReleases } from '../support/server-versions.ts'
+import {
+  checkVersion,
+  kafkaReleases,
+  postgresReleases,
+} from '../../support/servers/server-versions.ts'
 
 export interface MatrixArguments {
   /** Only the files where the version is most likely to matter. */

@@ -5,7 +5,7 @@ import {
   defaultPostgres,
   kafkaReleases,
   postgresReleases,
-} from '../support/server-versions.ts'
+} from '../../support/servers/server-versions.ts'
 import type { MatrixArguments } from './arguments.ts'
 
 export interface Cell {
@@ -25,24 +25,24 @@ const TELLING = [
   'test/integration/store.test.ts',
   'test/integration/versions.test.ts',
   'test/integration/publishers/kafka.test.ts',
-  'test/guarantees/cleanup.test.ts',
-  'test/guarantees/dead-letters.test.ts',
-  'test/guarantees/health.test.ts',
-  'test/guarantees/leases.test.ts',
-  'test/guarantees/lock-keys.test.ts',
-  'test/guarantees/many-pollers.test.ts',
-  'test/guarantees/migrations.test.ts',
-  'test/guarantees/order.test.ts',
-  'test/guarantees/pgbouncer.test.ts',
-  'test/guarantees/saved-or-nothing.test.ts',
-  'test/guarantees/savepoints.test.ts',
+  'test/guarantees/operations/cleanup.test.ts',
+  'test/guarantees/dead-letters/dead-letters.test.ts',
+  'test/guarantees/operations/health.test.ts',
+  'test/guarantees/leases/leases.test.ts',
+  'test/guarantees/order/lock-keys.test.ts',
+  'test/guarantees/leases/many-pollers.test.ts',
+  'test/guarantees/operations/migrations.test.ts',
+  'test/guarantees/order/order.test.ts',
+  'test/guarantees/operations/pgbouncer.test.ts',
+  'test/guarantees/commit/saved-or-nothing.test.ts',
+  'test/guarantees/commit/savepoints.test.ts',
 ]
 
 /** What the planner of a version decides; PgBouncer has no part in it. */
 const PLANNED = [
-  'test/guarantees/hot-aggregate.test.ts',
-  'test/guarantees/kept-plans.test.ts',
-  'test/guarantees/stale-statistics.test.ts',
+  'test/guarantees/order/hot-aggregate.test.ts',
+  'test/guarantees/operations/kept-plans.test.ts',
+  'test/guarantees/operations/stale-statistics.test.ts',
 ]
 
 export function chooseCells({ short, postgres, kafka, pgbouncer }: MatrixArguments): Cell[] {

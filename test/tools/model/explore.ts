@@ -1,15 +1,9 @@
 // Walks through every world that can be reached, shortest ways first, and asks of each whether all could still
 // end well. A counterexample is the list of moves that leads to it.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
+import { describeWorld } from './describe.ts'
 import { Moves } from './moves.ts'
-import {
-  describeWorld,
-  newWorld,
-  type Property,
-  type Setting,
-  Violation,
-  type World,
-} from './world.ts'
+import { copyWorld, newWorld, type Property, type Setting, Violation, type World } from './world.ts'
 
 export interface Exploration {
   readonly worlds: number
@@ -40,7 +34,7 @@ export function explore(
   let moves = 0
 
   const enter = (text: string, from: number, name: string): number => {
-    const digest = createHash('md5').update(text).digest('binary')
+    const digest = hash('md5', text, 'binary')
     const known = ids.get(digest)
     if (known !== undefined) return known
     const id = ids.size
@@ -56,14 +50,14 @@ export function explore(
     return moved.toReversed()
   }
 
-  enter(describeWorld(newWorld(setting)), -1, '')
+  enter(describeWorld(newWorld(setting), setting), -1, '')
   for (let id = 0; id < queue.length; id += 1) {
     const text = queue[id]!
     queue[id] = ''
     const world = JSON.parse(text) as World
     if (possible.isDone(world)) done.push(id)
     for (const { name, faults, make } of possible.from(world)) {
-      const next = JSON.parse(text) as World
+      const next = copyWorld(world)
       next.faultsLeft -= faults
       try {
         make(next)
@@ -73,7 +67,7 @@ export function explore(
         return { worlds: ids.size, moves, counterexample: found }
       }
       moves += 1
-      const to = enter(describeWorld(next), id, name)
+      const to = enter(describeWorld(next, setting), id, name)
       if (faults > 0 || to === id) continue
       lucky.from.push(id)
       lucky.to.push(to)

@@ -1,11 +1,10 @@
-// npm run model: every world that two processes and a few events can get into, with as many faults as asked
-// for. The test suite does the same with fewer; this is for those who have the time. The last line is one JSON
-// object.
+// npm run model: every world that a few processes and events can get into, with as many faults as asked for. The
+// test suite does the same with fewer; this is for those who have the time. The last line is one JSON object.
 import { parseArgs } from 'node:util'
-import { runToVerdict, say } from '../support/run-to-verdict.ts'
-import { requireWhole } from '../support/whole-number.ts'
+import { runToVerdict, say } from '../../support/run/run-to-verdict.ts'
+import { requireWhole } from '../../support/run/whole-number.ts'
 import { explore } from './explore.ts'
-import { describeSetting, settingsWith } from './settings.ts'
+import { describeSetting, settingsWith, unlockedSettingsWith } from './settings.ts'
 
 const PROGRESS_MS = 5_000
 
@@ -17,7 +16,8 @@ function parseFaults(args: readonly string[]): number {
 
 async function exploreAll(faults: number) {
   const total = { faults, settings: 0, worlds: 0, moves: 0, counterexamples: 0 }
-  for (const setting of settingsWith(faults)) {
+  const processes = faults > 1 ? 1 : 2
+  for (const setting of [...unlockedSettingsWith(faults, processes), ...settingsWith(faults)]) {
     const name = describeSetting(setting)
     let told = performance.now()
     const { worlds, moves, counterexample } = explore(setting, (explored, known) => {

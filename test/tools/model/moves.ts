@@ -1,7 +1,15 @@
 // Everything that can happen next in a small world. Who comes first, what the broker and the network do, who
 // dies or stands still: whatever chance decides is a move of its own.
 import { Steps } from './steps.ts'
-import { LEASE, type Outcome, type Send, type Setting, type World } from './world.ts'
+import {
+  isFollowed,
+  LEASE,
+  type Outcome,
+  type Send,
+  type Setting,
+  type Transaction,
+  type World,
+} from './world.ts'
 
 export interface Move {
   readonly name: string
@@ -34,6 +42,7 @@ export class Moves {
       if (!frozen) this.#addMovesOf(n, world, add)
       this.#addFaultsOf(n, frozen, add)
     }
+    for (const [t, transaction] of world.open.entries()) this.#addMovesOfOpen(t, transaction, add)
     for (const [s, send] of world.sends.entries()) this.#addMovesOfSend(s, send, world, add)
     for (const [i, { kind, seq }] of world.strays.entries()) {
       add(`a record of the dead arrives: event ${seq} ${kind}`, (next) => {
@@ -51,17 +60,22 @@ export class Moves {
     return table.every((row, seq) => {
       if (row === null || row.status === 'published') return true
       if (row.status === 'dead_letter') return seq === poison
-      return row.key === heldKey && table[poison!]?.status === 'dead_letter'
+      const isBehind = row.key === heldKey && seq > poison!
+      return isBehind && table[poison!]?.status === 'dead_letter'
     })
   }
 
   #addMovesOf(n: number, world: World, add: AddMove): void {
     const steps = this.#steps
     const who = `process ${n}`
-    const { confirming, claimed, outcomes } = world.processes[n]!
+    const { acked, confirming, claimed, outcomes } = world.processes[n]!
     for (const u of world.units.keys()) if (this.#mayBegin(n, u, world)) this.#addUnit(n, u, add)
-    for (const i of confirming.keys()) {
-      add(`${who} learns of its COMMIT`, (next) => steps.accept(next, n, i))
+    for (const [i, { saved }] of confirming.entries()) {
+      const learns = `${who} learns of COMMIT of [${saved.map(({ seq }) => seq).join(' ')}]`
+      add(learns, (next) => steps.accept(next, n, i, false))
+      if (acked.some((seq) => isFollowed(seq, saved))) {
+        add(`${learns}, having forgotten acks`, (next) => steps.accept(next, n, i, true))
+      }
     }
     const hasRoom = world.sends.filter(({ by }) => by !== null).length < MOST_SENDS
     if (hasRoom && steps.ready(world, n).length > 0) {
@@ -92,8 +106,8 @@ export class Moves {
     else add(`process ${n} freezes`, setFrozen, 1)
   }
 
-  // Units that share an aggregate come one after another: the business locks what it changes. Processes are
-  // alike, so the first unit may as well be the first one's.
+  // Units that share an aggregate save in their order, as seq does; those that do not lock commit in any order.
+  // Processes are alike, so the first unit may as well be the first one's.
   #mayBegin(n: number, u: number, { units }: World): boolean {
     if (units[u] !== 'new' || (u === 0 && n > 0)) return false
     const keys = new Set(this.#setting.units[u])
@@ -104,11 +118,41 @@ export class Moves {
 
   #addUnit(n: number, u: number, add: AddMove): void {
     const steps = this.#steps
+    if (this.#setting.unlocked.includes(u)) {
+      const saves = `process ${n} saves unit ${u}`
+      add(saves, (next) => steps.save(next, n, u, LEASE))
+      add(`${saves}, born free`, (next) => steps.save(next, n, u, 0), 1)
+      return
+    }
     const commits = `process ${n} commits unit ${u}`
-    add(commits, (next) => steps.commit(next, n, u, LEASE, true))
-    add(`${commits}, born free`, (next) => steps.commit(next, n, u, 0, true), 1)
-    add(`${commits}, and never learns of it`, (next) => steps.commit(next, n, u, LEASE, false), 1)
-    add(`unit ${u} of process ${n} rolls back`, (next) => steps.rollBack(next, n, u), 1)
+    const commit = (next: World, ticks: number, isConfirmed: boolean) => {
+      steps.save(next, n, u, ticks)
+      steps.commit(next, next.open.length - 1, isConfirmed)
+    }
+    const rollBack = (next: World) => {
+      steps.save(next, n, u, LEASE)
+      steps.rollBack(next, next.open.length - 1)
+    }
+    add(commits, (next) => commit(next, LEASE, true))
+    add(`${commits}, born free`, (next) => commit(next, 0, true), 1)
+    add(`${commits}, and never learns of it`, (next) => commit(next, LEASE, false), 1)
+    add(`unit ${u} of process ${n} rolls back`, rollBack, 1)
+  }
+
+  // COMMIT may have left a process before that one stood still or died.
+  #addMovesOfOpen(t: number, { by, unit, isSlow }: Transaction, add: AddMove): void {
+    const steps = this.#steps
+    const commits = `unit ${unit} commits`
+    add(commits, (next) => steps.commit(next, t, true))
+    if (by === null) return
+    const unheard = `${commits}, and process ${by} never learns of it`
+    add(unheard, (next) => steps.commit(next, t, false), 1)
+    add(`unit ${unit} rolls back`, (next) => steps.rollBack(next, t), 1)
+    if (isSlow) return
+    const slowDown = (next: World) => {
+      next.open[t]!.isSlow = true
+    }
+    add(`COMMIT of unit ${unit} is slow`, slowDown, 1)
   }
 
   #addMovesOfSend(s: number, send: Send, { processes }: World, add: AddMove): void {
@@ -167,7 +211,9 @@ export class Moves {
   #isIdle(world: World): boolean {
     return world.processes.every(({ frozen, confirming, claimed, outcomes }, n) => {
       if (frozen) return true
-      const isBusy = confirming.length > 0 || claimed !== null || outcomes.length > 0
+      const open = world.open.filter(({ by }) => by === n)
+      const isCommitting = [...confirming, ...open].some(({ isSlow }) => !isSlow)
+      const isBusy = isCommitting || claimed !== null || outcomes.length > 0
       return !isBusy && this.#steps.ready(world, n).length === 0
     })
   }

@@ -1,17 +1,26 @@
 // The protocol itself, in every state that a small world can get into: two processes, two aggregates, three
 // events, and things that go wrong at any moment (crash, freeze, lost answer, late ack, open circuit, refusal,
-// unknown commit). `npm run model` does the same with more faults.
+// late or unknown commit). `npm run model` does the same with more faults.
 import { describe, expect, it } from 'vitest'
-import { explore } from '../model/explore.ts'
-import { describeSetting, settingsWith } from '../model/settings.ts'
-import { type Property, type Rule, RULES } from '../model/world.ts'
+import { explore } from './explore.ts'
+import { describeSetting, settingsWith, unlockedSettingsWith } from './settings.ts'
+import { type Property, type Rule, RULES } from './world.ts'
 
 const TIMEOUT = { timeout: 300_000 }
 const [well] = settingsWith(2)
 const twoFaults = { ...well!, units: [['x'], ['x']] }
+const [unlocked] = unlockedSettingsWith(0, 2)
+const [unlockedWithFault] = unlockedSettingsWith(1, 2)
 
 describe('nothing is lost, invented, overtaken, undone, sent without a lease, or doubled without an excuse', () => {
-  const settings = [...settingsWith(0), ...settingsWith(1), twoFaults]
+  const settings = [
+    ...settingsWith(0),
+    ...settingsWith(1),
+    twoFaults,
+    ...unlockedSettingsWith(0, 2),
+    unlockedWithFault!,
+    ...unlockedSettingsWith(1, 1).slice(1),
+  ]
   it.each(settings.map((setting) => [describeSetting(setting), setting] as const))(
     '%s',
     TIMEOUT,
@@ -33,12 +42,14 @@ describe('a counterexample is found without the rule', () => {
     'failures are fenced': 'published is terminal',
     'a timeout is no ack': 'nothing is lost',
     'order on the immediate path': 'nothing is overtaken',
+    'what an event follows is a set': 'nothing is overtaken',
     'order of claims': 'nothing is overtaken',
     'leases end': 'nothing is lost',
   }
   it.each(RULES)('%s', TIMEOUT, (without) => {
     const lookFor = broken[without]
-    const { counterexample } = explore({ ...twoFaults, without, lookFor })
+    const setting = without === 'what an event follows is a set' ? unlocked! : twoFaults
+    const { counterexample } = explore({ ...setting, without, lookFor })
     expect(counterexample?.property).toBe(lookFor)
     expect(counterexample?.moves).not.toHaveLength(0)
   })

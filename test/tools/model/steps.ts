@@ -1,16 +1,22 @@
 // What each thing that can happen does to a small world, in the order of the path. What the product decides is
-// asked of the product's own functions in src/rules.ts; what its statements do is in table.ts. Longer than
+// asked of the product's own functions in src/delivery; what its statements do is in table.ts. Longer than
 // other files, as a world has to be followed from emit to record in one place.
+import { keepsOthersBack, mayFollow, splitInOrder } from '../../../src/delivery/order.ts'
+import { isAged, isFresh } from '../../../src/delivery/leases.ts'
+import { classifyFailure } from '../../../src/delivery/send.ts'
+import { inOwnHands, takeByNumber } from './covered-seq.ts'
 import {
-  classifyFailure,
-  holdsOthers,
-  isAged,
-  isFresh,
-  mayFollow,
-  splitInOrder,
-} from '../../src/rules.ts'
-import { claim, renew, save, settleFailed, settlePublished, type TableRules } from './table.ts'
+  claim,
+  type Follows,
+  renew,
+  save,
+  recordFailed,
+  recordPublished,
+  type Table,
+  type TableRules,
+} from './table.ts'
 import {
+  type Committing,
   type Fate,
   type Held,
   heldBy,
@@ -23,15 +29,14 @@ import {
   type Path,
   type Property,
   type Rule,
+  type Saved,
   type Send,
   type Setting,
   tick,
+  type Transaction,
   Violation,
   type World,
 } from './world.ts'
-
-/** As far as JSON goes. */
-const IN_OTHER_HANDS = 1_000
 
 const FAILED = new Error('in the model')
 const NO_BACKOFF = { backoffBaseMs: 0, backoffMaxMs: 0 }
@@ -53,50 +58,81 @@ export class Steps {
   }
 
   /** `ticks`: of the lease that the events are born with. */
-  commit(world: World, n: number, u: number, ticks: number, isConfirmed: boolean): void {
-    const { token, confirming } = world.processes[n]!
+  save(world: World, n: number, u: number, ticks: number): void {
+    const { table, units, open, mustFollow, processes } = world
+    const { token } = processes[n]!
     const events = this.#eventsOf(u)
-    const after = save(world.table, events, { token, ticks }, this.#tableRules)
-    world.units[u] = 'committed'
-    if (ticks === 0 || (!isConfirmed && this.#keeps('confirmed commits only'))) return
-    const saved = events.map(({ seq }, i) => {
-      const before = after[i] === null ? null : Math.min(after[i]!, IN_OTHER_HANDS)
-      return { seq, token, left: ticks, after: before }
+    const follows = save(table, events, { token, ticks }, this.#tableRules)
+    for (const { seq } of events) mustFollow[seq] = this.#earlierOf(seq, table)
+    // No other statement sees them before COMMIT.
+    const rows = events.map(({ seq }) => table[seq]!)
+    for (const { seq } of events) table[seq] = null
+    const saved = events.map(({ seq }, i): Saved => {
+      const known = this.#keepsSets ? follows[i]! : inOwnHands(follows[i]!, token, table)
+      return { seq, token, left: ticks, follows: known }
     })
-    confirming.push(saved)
+    units[u] = 'saved'
+    open.push({ by: n, unit: u, rows, saved: ticks > 0 ? saved : [], isSlow: false })
   }
 
-  rollBack(world: World, n: number, u: number): void {
-    world.units[u] = 'rolled back'
+  commit(world: World, t: number, isConfirmed: boolean): void {
+    const [{ by, unit, rows, saved, isSlow }] = world.open.splice(t, 1) as [Transaction]
+    for (const [i, { seq }] of this.#eventsOf(unit).entries()) world.table[seq] = rows[i]!
+    world.units[unit] = 'committed'
+    if (by === null || saved.length === 0) return
+    const isHeard = isConfirmed || !this.#keeps('confirmed commits only')
+    if (isHeard) world.processes[by]!.confirming.push({ saved, isSlow })
+  }
+
+  rollBack(world: World, t: number): void {
+    const [{ by, unit, saved, isSlow }] = world.open.splice(t, 1) as [Transaction]
+    world.units[unit] = 'rolled back'
+    for (const { seq } of this.#eventsOf(unit)) world.mustFollow[seq] = []
     if (this.#keeps('confirmed commits only')) return
-    const { token, confirming } = world.processes[n]!
-    confirming.push(this.#eventsOf(u).map(({ seq }) => ({ seq, token, left: LEASE, after: null })))
+    world.processes[by!]!.confirming.push({ saved, isSlow })
   }
 
-  accept(world: World, n: number, i: number): void {
-    const { confirming, covered, waiting } = world.processes[n]!
-    const [saved] = confirming.splice(i, 1)
+  /** `forgetsAcks`: as a process may at any time, to keep its memory bounded. */
+  accept(world: World, n: number, i: number, forgetsAcks: boolean): void {
+    const process = world.processes[n]!
+    const [{ saved }] = process.confirming.splice(i, 1) as [Committing]
+    if (forgetsAcks) process.acked = []
     const { left } = splitInOrder(
-      saved!,
+      saved,
       ({ seq }) => this.keyOf(seq),
-      ({ after, ...held }) => {
-        const key = this.keyOf(held.seq)
-        const coveredSeq = covered[key] ?? -1
-        const isTaken = mayFollow(after, coveredSeq) || !this.#keeps('order on the immediate path')
-        if (isTaken) waiting.push(held)
-        covered[key] = isTaken ? Math.max(coveredSeq, held.seq) : Math.min(coveredSeq, held.seq - 1)
+      ({ follows, ...held }) => {
+        const isTaken = this.#mayQueue(world, n, held.seq, follows)
+        if (isTaken) process.waiting.push(held)
         return isTaken
       },
     )
     this.#giveBack(world, n, left, 'immediate')
   }
 
+  #mayQueue(world: World, n: number, seq: number, follows: Follows): boolean {
+    if (!this.#keeps('order on the immediate path')) return true
+    if (this.#keepsSets) return mayFollow(follows, (other) => this.#isOnItsWay(world, n, other))
+    const event = { seq, key: this.keyOf(seq) }
+    return takeByNumber(event, follows, world.processes[n]!.covered)
+  }
+
+  #isOnItsWay(world: World, n: number, seq: number): boolean {
+    const { acked, waiting } = world.processes[n]!
+    const inLane = [...waiting, ...this.#sentByLanes(world, n)]
+    return acked.includes(seq) || inLane.some((lease) => lease.seq === seq)
+  }
+
   /** What waits in lanes that are not in a send already. */
-  ready({ processes, sends }: World, n: number): Held[] {
-    const busy = sends
-      .filter(({ by, path, late }) => by === n && path === 'immediate' && !late)
-      .flatMap(({ admitted, turnedAway }) => this.keysOf([...admitted, ...turnedAway]))
-    return processes[n]!.waiting.filter(({ seq }) => !busy.includes(this.keyOf(seq)))
+  ready(world: World, n: number): Held[] {
+    const busy = this.keysOf(this.#sentByLanes(world, n))
+    return world.processes[n]!.waiting.filter(({ seq }) => !busy.includes(this.keyOf(seq)))
+  }
+
+  /** With what was turned away: a lane learns of that when the send is over. */
+  #sentByLanes({ sends }: World, n: number): Lease[] {
+    return sends.flatMap(({ by, path, late, admitted, turnedAway }) => {
+      return by === n && path === 'immediate' && !late ? [...admitted, ...turnedAway] : []
+    })
   }
 
   /** `turnAway`: by a circuit, which in this world may be open at any time. */
@@ -169,7 +205,7 @@ export class Steps {
     world.sends.push({ ...send, by: null, admitted, turnedAway: [], fate: {} })
   }
 
-  #write({ table, arrived, units, excused }: World, seq: number): void {
+  #write({ arrived, units, excused, mustFollow }: World, seq: number): void {
     const { poison, deadLettersHold } = this.#setting
     if (units[this.#unitOf(seq)] !== 'committed') this.#violate('nothing is invented')
     if (arrived.includes(seq)) {
@@ -178,10 +214,7 @@ export class Steps {
     }
     const isMissing = (other: number) =>
       !arrived.includes(other) && (other !== poison || deadLettersHold)
-    const earlier = table.flatMap((row, other) => {
-      return row?.key === this.keyOf(seq) && other < seq ? [other] : []
-    })
-    if (earlier.some(isMissing)) this.#violate('nothing is overtaken')
+    if (mustFollow[seq]!.some(isMissing)) this.#violate('nothing is overtaken')
     arrived.push(seq)
     arrived.sort((a, b) => a - b)
   }
@@ -202,6 +235,8 @@ export class Steps {
       if (isLast || (kind === 'dead' && this.#setting.deadLettersHold)) heldKeys.add(key)
       return { ...lease, path, kind }
     })
+    const acks = outcomes.filter(({ kind }) => kind === 'published')
+    for (const { seq } of acks) world.processes[by!]!.acked.push(seq)
     if (late) world.processes[by!]!.outcomes.push(...outcomes)
     else this.#endSend(world, by!, send!, outcomes)
   }
@@ -238,7 +273,7 @@ export class Steps {
     this.#giveBack(world, n, turnedAway, path)
     if (path === 'fallback') return
     const { deadLettersHold } = this.#setting
-    const unsent = outcomes.filter(({ kind }) => holdsOthers(kind, deadLettersHold))
+    const unsent = outcomes.filter(({ kind }) => keepsOthersBack(kind, deadLettersHold))
     this.#abandon(world, n, [...unsent, ...turnedAway])
   }
 
@@ -248,7 +283,7 @@ export class Steps {
     const isLeft = ({ seq }: Held) => keys.includes(this.keyOf(seq))
     const left = process.waiting.filter(isLeft)
     process.waiting = process.waiting.filter((held) => !isLeft(held))
-    for (const key of keys) process.covered[key] = -1
+    if (!this.#keepsSets) for (const key of keys) process.covered[key] = -1
     this.#giveBack(world, n, left, 'immediate')
   }
 
@@ -262,11 +297,11 @@ export class Steps {
     const failed = outcomes.filter(({ kind }) => kind !== 'published')
     const before = table.map((row) => row?.status)
     const seqs = published.map(({ seq }) => seq)
-    settlePublished(table, seqs)
+    recordPublished(table, seqs)
     const failures = failed.map(({ seq, token, kind }) => {
       return { seq, token, status: kind === 'dead' ? 'dead_letter' : 'pending' } as const
     })
-    settleFailed(table, failures, this.#tableRules)
+    recordFailed(table, failures, this.#tableRules)
     if (seqs.some((seq) => !arrived.includes(seq))) this.#violate('nothing is lost')
     const isUndone = (row: World['table'][number], seq: number) =>
       before[seq] === 'published' && row?.status !== 'published'
@@ -294,6 +329,10 @@ export class Steps {
   crash(world: World, n: number): void {
     world.excused = true
     const token = newToken(world)
+    for (const transaction of world.open.filter(({ by }) => by === n)) {
+      transaction.by = null
+      transaction.saved = []
+    }
     world.strays.push(...world.processes[n]!.outcomes)
     for (const send of world.sends.filter(({ by }) => by === n)) {
       send.by = null
@@ -327,6 +366,17 @@ export class Steps {
 
   #keeps(rule: Rule): boolean {
     return this.#setting.without !== rule
+  }
+
+  get #keepsSets(): boolean {
+    return this.#keeps('what an event follows is a set')
+  }
+
+  /** Those of its key that were saved with it, or are visible to its save. */
+  #earlierOf(seq: number, table: Table): number[] {
+    return table.flatMap((row, other) =>
+      row?.key === this.keyOf(seq) && other < seq ? [other] : [],
+    )
   }
 
   #eventsOf(u: number): { seq: number; key: string }[] {

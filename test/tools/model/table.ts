@@ -2,7 +2,7 @@
 // test/integration/table-model.test.ts runs the same commands against Postgres and compares.
 // Time is counted in ticks; `left` says how many are left of a row's lease, and is 0 or less when it is due.
 
-interface Row {
+export interface Row {
   readonly key: string
   status: 'pending' | 'published' | 'dead_letter'
   token: number | null
@@ -24,23 +24,24 @@ export interface Failure {
   readonly status: 'pending' | 'dead_letter'
 }
 
-/** Answers, as save() does, the latest earlier event that is pending, or Infinity if others hold one. */
+/** Seqs, in their order. */
+export type Follows = readonly number[] | 'unknown'
+
+/** Returns, per event, what it has to follow: the earlier ones of its key that are not out, except its own unit's. */
 export function save(
   table: Table,
   events: readonly { seq: number; key: string }[],
   lease: { token: number; ticks: number },
   { deadLettersHold }: Pick<TableRules, 'deadLettersHold'>,
-): (number | null)[] {
+): Follows[] {
   const token = lease.ticks > 0 ? lease.token : null
-  const before = table.map((row) => row && { ...row })
+  const before = [...table]
   return events.map(({ seq, key }) => {
     table[seq] = { key, status: 'pending', token, left: lease.ticks }
-    if (token === null) return null
-    const earlier = seqsOf(before, key, 'pending').filter((other) => other < seq)
-    const dead = seqsOf(before, key, 'dead_letter').some((other) => other < seq)
-    const inOtherHands = earlier.some((other) => before[other]!.token !== token)
-    if (inOtherHands || (dead && deadLettersHold)) return Number.POSITIVE_INFINITY
-    return earlier.at(-1) ?? null
+    if (token === null) return 'unknown'
+    const pending = seqsOf(before, key, 'pending')
+    const dead = deadLettersHold ? seqsOf(before, key, 'dead_letter').slice(0, 1) : []
+    return [...pending, ...dead].filter((other) => other < seq).toSorted((a, b) => a - b)
   })
 }
 
@@ -85,14 +86,14 @@ export function renew<Lease extends { readonly seq: number; readonly token: numb
 }
 
 /** Answers those that were not published before. */
-export function settlePublished(table: Table, seqs: readonly number[]): number[] {
+export function recordPublished(table: Table, seqs: readonly number[]): number[] {
   const news = seqs.filter((seq) => table[seq]!.status !== 'published')
   for (const seq of news) Object.assign(table[seq]!, { status: 'published', token: null })
   return news
 }
 
 /** Answers those that were recorded. */
-export function settleFailed(
+export function recordFailed(
   table: Table,
   failures: readonly Failure[],
   { fencesFailures }: Pick<TableRules, 'fencesFailures'>,

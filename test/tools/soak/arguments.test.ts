@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { parseSoakArguments } from '../../soak/arguments.ts'
+import { parseSoakArguments } from './arguments.ts'
 
 it('soaks for ten minutes unless told otherwise', () => {
   expect(parseSoakArguments([])).toEqual({ seconds: 600, rate: 60 })

@@ -1,6 +1,6 @@
 // What the soak is asked to do.
 import { parseArgs } from 'node:util'
-import { requireWhole } from '../support/whole-number.ts'
+import { requireWhole } from '../../support/run/whole-number.ts'
 
 export interface SoakArguments {
   /** Of load, warm-up included. */

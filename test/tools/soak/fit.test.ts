@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { fitSlope } from '../../soak/fit.ts'
+import { fitSlope } from './fit.ts'
 
 it('finds the slope of a straight line, wherever it lies', () => {
   const whole = fc.integer({ min: -1_000, max: 1_000 })

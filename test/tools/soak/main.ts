@@ -2,10 +2,10 @@
 // memory, its handles and listeners, the table and its indexes, also while somebody else holds an old
 // transaction open. The last line is one JSON object.
 import { setTimeout as delay } from 'node:timers/promises'
-import { startKafka } from '../support/kafka-server.ts'
-import { startPostgres } from '../support/postgres-server.ts'
-import { closeLater, runToVerdict, say } from '../support/run-to-verdict.ts'
-import { createTopic, readTopic } from '../support/topic-reader.ts'
+import { startKafka } from '../../support/servers/kafka-server.ts'
+import { startPostgres } from '../../support/servers/postgres-server.ts'
+import { closeLater, runToVerdict, say } from '../../support/run/run-to-verdict.ts'
+import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
 import { TOPICS } from '../torture/business.ts'
 import { judge, readJournal } from '../torture/oracle.ts'
 import { drain, prepareTables } from '../torture/tables.ts'

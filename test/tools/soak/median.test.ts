@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { medianOf } from '../../soak/median.ts'
+import { medianOf } from './median.ts'
 
 it('overlooks what a single look saw too much or too little', () => {
   const looks = [

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { planPhases, sampleEveryMs } from '../../soak/phases.ts'
+import { planPhases, sampleEveryMs } from './phases.ts'
 
 it('gives ten minutes one for warming up and three for each phase', () => {
   expect(planPhases(600).map(({ name, seconds }) => [name, seconds])).toEqual([

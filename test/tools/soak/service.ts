@@ -5,11 +5,11 @@ import { sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/postgres-js'
 import { Kafka, logLevel } from 'kafkajs'
 import postgres from 'postgres'
-import { createOutbox } from '../../src/index.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
+import { createOutbox } from '../../../src/index.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 import { isPlanned, runUnit, type Transaction } from '../torture/business.ts'
 import { Random } from '../torture/random.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 import {
   type Counts,
   countHandles,

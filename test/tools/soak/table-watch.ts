@@ -23,7 +23,7 @@ export interface StatementTotal {
 
 export type StatementTotals = Readonly<Partial<Record<Step, StatementTotal>>>
 
-export const STEPS = ['save', 'claim', 'settle', 'purge', 'stats'] as const
+export const STEPS = ['save', 'claim', 'record', 'purge', 'stats'] as const
 
 export type Step = (typeof STEPS)[number]
 
@@ -31,7 +31,7 @@ export type Step = (typeof STEPS)[number]
 const BEGINNINGS: Record<Step, string> = {
   save: 'insert into "public"."outbox" as o',
   claim: 'with locked as materialized',
-  settle: 'update "public"."outbox" o set status',
+  record: 'update "public"."outbox" o set status',
   purge: 'with turn as materialized',
   stats: 'select w.*, d.*, a.*',
 }

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { planPhases } from '../../soak/phases.ts'
-import { MB, type Sample } from '../../soak/samples.ts'
-import { STEPS } from '../../soak/table-watch.ts'
-import { type Evidence, judgeSoak } from '../../soak/verdict.ts'
+import { planPhases } from './phases.ts'
+import { MB, type Sample } from './samples.ts'
+import { STEPS } from './table-watch.ts'
+import { type Evidence, judgeSoak } from './verdict.ts'
 
 const ROW_BYTES = 500
 const ROWS_PER_SECOND = 100

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { FAULT_KINDS, parseTortureArguments } from '../../torture/arguments.ts'
+import { FAULT_KINDS, parseTortureArguments } from './arguments.ts'
 
 it('has defaults that need no reading', () => {
   expect(parseTortureArguments([])).toEqual({

@@ -1,6 +1,6 @@
 // What the torture is asked to do.
 import { parseArgs } from 'node:util'
-import { requireWhole } from '../support/whole-number.ts'
+import { requireWhole } from '../../support/run/whole-number.ts'
 
 /** What can go wrong, by the name that it is asked for with. */
 export const FAULT_KINDS = ['kill', 'freeze', 'postgres', 'kafka', 'network'] as const

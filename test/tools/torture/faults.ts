@@ -1,9 +1,9 @@
 // What is done to the service, drawn from the seed: killed and frozen processes, servers that crash, and
 // connections that break, stall or go silent. Faults overlap; each ends by itself.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { KafkaServer } from '../support/kafka-server.ts'
-import type { PostgresServer } from '../support/postgres-server.ts'
-import type { TcpProxy } from '../support/tcp-proxy.ts'
+import type { KafkaServer } from '../../support/servers/kafka-server.ts'
+import type { PostgresServer } from '../../support/servers/postgres-server.ts'
+import type { TcpProxy } from '../../support/servers/tcp-proxy.ts'
 import type { FaultKind } from './arguments.ts'
 import type { Crew } from './crew.ts'
 import { type Random, totalWeight } from './random.ts'

@@ -1,19 +1,19 @@
 // npm run torture: a service under load on a real Postgres and a real Kafka, with everything around it
 // failing as the seed says, and an oracle that is asked in the end. The last line is one JSON object.
-import { findFreePort } from '../support/free-port.ts'
-import { startKafka } from '../support/kafka-server.ts'
-import { startPostgres } from '../support/postgres-server.ts'
-import { closeLater, runToVerdict, say } from '../support/run-to-verdict.ts'
-import { startProxy } from '../support/tcp-proxy.ts'
-import { createTopic } from '../support/topic-reader.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { findFreePort } from '../../support/servers/free-port.ts'
+import { startKafka } from '../../support/servers/kafka-server.ts'
+import { startPostgres } from '../../support/servers/postgres-server.ts'
+import { closeLater, runToVerdict, say } from '../../support/run/run-to-verdict.ts'
+import { startProxy } from '../../support/servers/tcp-proxy.ts'
+import { createTopic } from '../../support/servers/topic-reader.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 import { parseTortureArguments, type TortureArguments, USAGE } from './arguments.ts'
 import { TOPICS } from './business.ts'
 import { Crew } from './crew.ts'
 import { Faults } from './faults.ts'
 import { judge, readArrivals, readJournal, type Verdict } from './oracle.ts'
 import { Random } from './random.ts'
-import { drain, prepareTables } from './tables.ts'
+import { countLeft, drain, prepareTables } from './tables.ts'
 
 const PROGRESS_MS = 5_000
 
@@ -49,7 +49,9 @@ async function torture({ seconds, seed, workers, faults: wanted }: TortureArgume
   }, PROGRESS_MS)
   closeLater(async () => clearInterval(progress))
 
-  await waitUntil(() => crew.report.committed > 0, { message: 'the first unit of work committed' })
+  // Four processes that compile their sources at once take their time where other work goes on.
+  const message = 'the first unit of work committed'
+  await waitUntil(() => crew.report.committed > 0, { message, timeoutMs: 120_000 })
   await faults.run(seconds * 1_000, wanted)
   say('no more faults, no more units of work; waiting until nothing is pending')
   crew.stopWriting()
@@ -59,12 +61,13 @@ async function torture({ seconds, seed, workers, faults: wanted }: TortureArgume
 
   say('reading the topics from the start')
   const verdict = judge(await readJournal(server.url), await readArrivals(kafka.directBrokers))
-  return { seed, seconds, ...verdict, ...faults.counts }
+  const left = await countLeft(server.url)
+  return { seed, seconds, ...verdict, left, ...faults.counts }
 }
 
-function isGood(verdict: Verdict, { faults }: TortureArguments): boolean {
-  const { lost, phantom, outOfOrder, corrupted, duplicates } = verdict
-  const clean = lost + phantom + outOfOrder + corrupted === 0
+function isGood(verdict: Verdict & { left: number }, { faults }: TortureArguments): boolean {
+  const { lost, phantom, outOfOrder, corrupted, left, duplicates } = verdict
+  const clean = lost + phantom + outOfOrder + corrupted + left === 0
   return clean && (faults.length > 0 || duplicates === 0)
 }
 

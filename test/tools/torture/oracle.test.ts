@@ -1,13 +1,17 @@
 // The oracle of the torture can say no: each kind of failure is found, and told from the others.
 import { expect, it } from 'vitest'
-import { type Arrival, judge, type JournalEntry } from '../../torture/oracle.ts'
+import { type Arrival, judge, type JournalEntry } from './oracle.ts'
 
+/** Of three units that lock their account: they may have begun together, but have the lock in turn. */
 const entry = (n: number): JournalEntry => ({
   eventId: `id-${n}`,
   account: 'account-1',
   n,
   payload: `{"n":${n}}`,
   note: `note ${n}`,
+  locked: true,
+  xid: 100 + n,
+  snapshot: '100:100:',
 })
 
 const arrival = ({ eventId, account, n, payload, note }: JournalEntry): Arrival => ({

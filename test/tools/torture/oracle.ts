@@ -1,13 +1,12 @@
-// The verdict: what the journal says was committed, against what the topics hold. The outbox table and the
-// workers' own numbers are not asked.
+// The verdict: what the journal says was committed, against what the topics hold. The workers' own numbers are
+// not asked, and of the outbox table only how much is left in it.
 import postgres from 'postgres'
-import { readTopic, type TopicMessage } from '../support/topic-reader.ts'
+import { readTopic, type TopicMessage } from '../../support/servers/topic-reader.ts'
 import { TOPICS, topicOf } from './business.ts'
+import { countOutOfOrder, type Placed } from './order.ts'
 
-export interface JournalEntry {
+export interface JournalEntry extends Omit<Placed, 'position'> {
   readonly eventId: string
-  readonly account: string
-  readonly n: number
   readonly payload: string
   readonly note: string
 }
@@ -21,7 +20,7 @@ export interface Verdict {
   readonly phantom: number
   /** Arrivals after the first. */
   readonly duplicates: number
-  /** Arrived for the first time after a later event of the same account had. */
+  /** Arrived for the first time before another that it had to follow. */
   readonly outOfOrder: number
   /** Arrived with another payload, key, topic or header than was emitted. */
   readonly corrupted: number
@@ -35,7 +34,8 @@ export async function readJournal(url: string): Promise<JournalEntry[]> {
   const client = postgres(url, { max: 1 })
   try {
     return await client<JournalEntry[]>`
-      select event_id as "eventId", account, n::int, payload, note from journal`
+      select event_id as "eventId", account, n::int, payload, note, locked,
+        xid::text::float8 as xid, snapshot::text from journal`
   } finally {
     await client.end()
   }
@@ -56,10 +56,9 @@ export async function readArrivals(brokers: string[]): Promise<Arrival[]> {
 /** `arrivals` in the order of their partitions. */
 export function judge(journal: readonly JournalEntry[], arrivals: readonly Arrival[]): Verdict {
   const entries = new Map(journal.map((entry) => [entry.eventId, entry]))
-  const seen = new Set<string>()
-  const furthest = new Map<string, number>()
-  let [phantom, duplicates, outOfOrder, corrupted] = [0, 0, 0, 0]
-  for (const arrival of arrivals) {
+  const firsts = new Map<string, Placed>()
+  let [phantom, duplicates, corrupted] = [0, 0, 0]
+  for (const [position, arrival] of arrivals.entries()) {
     const eventId = arrival.headers['event-id'] ?? ''
     const entry = entries.get(eventId)
     if (!entry) {
@@ -67,22 +66,16 @@ export function judge(journal: readonly JournalEntry[], arrivals: readonly Arriv
       continue
     }
     if (!isFaithful(arrival, entry)) corrupted += 1
-    if (seen.has(eventId)) {
-      duplicates += 1
-      continue
-    }
-    seen.add(eventId)
-    const before = furthest.get(entry.account) ?? 0
-    if (entry.n < before) outOfOrder += 1
-    else furthest.set(entry.account, entry.n)
+    if (firsts.has(eventId)) duplicates += 1
+    else firsts.set(eventId, { ...entry, position })
   }
   return {
     committed: journal.length,
-    delivered: seen.size,
-    lost: journal.length - seen.size,
+    delivered: firsts.size,
+    lost: journal.length - firsts.size,
     phantom,
     duplicates,
-    outOfOrder,
+    outOfOrder: countOutOfOrder([...firsts.values()]),
     corrupted,
   }
 }

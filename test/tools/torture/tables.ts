@@ -2,9 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { drizzle } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
-import { createOutbox } from '../../src/index.ts'
-import { handlersPublisher } from '../../src/publishers/handlers.ts'
-import { say } from '../support/run-to-verdict.ts'
+import { createOutbox } from '../../../src/index.ts'
+import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import { say } from '../../support/run/run-to-verdict.ts'
 import { TABLES } from './business.ts'
 
 const DRAIN_LIMIT_MS = 180_000
@@ -20,21 +20,33 @@ export async function prepareTables(url: string): Promise<void> {
   }
 }
 
-/** Nothing is pending, and no transaction is left that could still commit something. */
+/** Waits until nothing is unsent, and no transaction is left that could still commit something. */
 export async function drain(url: string): Promise<void> {
   const client = postgres(url, { max: 1 })
   const deadline = performance.now() + DRAIN_LIMIT_MS
   try {
     for (;;) {
       const [row] = await client<{ left: number }[]>`
-        select (select count(*) from outbox where status = 'pending')::int
+        select (select count(*) from outbox where status not in ('published', 'dead_letter'))::int
           + (select count(*) from pg_stat_activity where xact_start is not null
               and pid <> pg_backend_pid() and backend_type = 'client backend'
-              and query not like '/* aftercommit%')::int as left`
+              and (state like 'idle in transaction%' or query not like '/* aftercommit%'))::int as left`
       if (row!.left === 0) return
       if (performance.now() > deadline) return say(`gave up waiting for ${row!.left} of them`)
       await delay(250)
     }
+  } finally {
+    await client.end()
+  }
+}
+
+/** How many events were neither sent nor purged, dead letters among them. */
+export async function countLeft(url: string): Promise<number> {
+  const client = postgres(url, { max: 1 })
+  try {
+    const [row] = await client<{ left: number }[]>`
+      select count(*)::int as left from outbox where status <> 'published'`
+    return row!.left
   } finally {
     await client.end()
   }

@@ -6,10 +6,22 @@ import { drizzle as drizzleJs } from 'drizzle-orm/postgres-js'
 import { Kafka, logLevel } from 'kafkajs'
 import pg from 'pg'
 import postgres from 'postgres'
-import { createOutbox, type DrizzleDatabase } from '../../src/index.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
-import { isPlanned, planUnit, runUnit, type Transaction } from './business.ts'
+import { createOutbox, type DrizzleDatabase } from '../../../src/index.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import {
+  type BurstUnit,
+  isOpen,
+  isPlanned,
+  MOST_IN_BURST,
+  planBurst,
+  planUnit,
+  runUnit,
+  type Transaction,
+  type Unit,
+} from './business.ts'
+import { answerLate, withLateAnswer } from './late-answers.ts'
 import { Random } from './random.ts'
+import { refuseSome } from './refusals.ts'
 
 export interface WorkerArguments {
   readonly databaseUrl: string
@@ -26,7 +38,10 @@ export interface WorkerReport {
 }
 
 const CONCURRENT_UNITS = 4
+const CONCURRENT_BURSTS = 2
 const MOST_MISSED_CHECKS = 4
+/** Some are for the outbox itself. */
+const CONNECTIONS = CONCURRENT_UNITS + CONCURRENT_BURSTS * MOST_IN_BURST + 3
 
 const { databaseUrl, brokers, driver, seed, writes } = JSON.parse(
   process.argv[2]!,
@@ -35,10 +50,19 @@ const { databaseUrl, brokers, driver, seed, writes } = JSON.parse(
 function openDatabase(): DrizzleDatabase {
   if (driver === 'postgres-js') {
     return drizzleJs(
-      postgres(databaseUrl, { fetch_types: false, backoff: () => 0.1, connect_timeout: 2 }),
+      postgres(databaseUrl, {
+        max: CONNECTIONS,
+        fetch_types: false,
+        backoff: () => 0.1,
+        connect_timeout: 2,
+      }),
     )
   }
-  const pool = new pg.Pool({ connectionString: databaseUrl, connectionTimeoutMillis: 3_000 })
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: CONNECTIONS,
+    connectionTimeoutMillis: 3_000,
+  })
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
   return drizzlePg(pool)
@@ -50,33 +74,56 @@ const kafka = new Kafka({
   connectionTimeout: 1_000,
   requestTimeout: 2_000,
 })
+const seeds = new Random(seed)
+const split = () => new Random(seeds.between(0, 2 ** 32 - 1))
+const refusals = split()
+const db = answerLate(openDatabase(), split())
+const publisher = refuseSome(
+  kafkaPublisher({ kafka, requestTimeout: '2s' }),
+  ({ aggregateId }) => isOpen(aggregateId) && refusals.chance(0.03),
+)
 const outbox = createOutbox({
-  db: openDatabase(),
-  publisher: kafkaPublisher({ kafka, requestTimeout: '2s' }),
+  db,
+  publisher,
   threshold: '2s',
   publishTimeout: '1s',
   pollInterval: '500ms',
+  backoffBase: '200ms',
   // Old rows go while everything else happens, too.
   retention: '10s',
   cleanup: '2s',
 })
+// Never started: it leaves behind what an instance leaves that dies right after COMMIT.
+const abandoned = createOutbox({ db, publisher })
 
 const report = { committed: 0, failed: 0 }
 const work = { goesOn: writes }
 
-async function keepWriting(random: Random): Promise<void> {
-  while (work.goesOn) {
-    const unit = planUnit(random)
-    try {
-      await outbox.withOutbox((tx, emit) => runUnit(unit, tx as Transaction, emit), { retry: 3 })
-      report.committed += 1
-    } catch (error) {
-      if (!isPlanned(error)) {
-        report.failed += 1
-        await delay(20)
-      }
+async function write(unit: Unit, saver = outbox): Promise<void> {
+  try {
+    await withLateAnswer(unit.answeredAfterMs, () =>
+      saver.withOutbox((tx, emit) => runUnit(unit, tx as Transaction, emit), { retry: 3 }),
+    )
+    report.committed += 1
+  } catch (error) {
+    if (!isPlanned(error)) {
+      report.failed += 1
+      await delay(20)
     }
   }
+}
+
+async function keepWriting(random: Random): Promise<void> {
+  while (work.goesOn) await write(planUnit(random))
+}
+
+async function keepBursting(random: Random): Promise<void> {
+  while (work.goesOn) await Promise.all(planBurst(random).map(writeInBurst))
+}
+
+async function writeInBurst({ unit, afterMs, isAbandoned }: BurstUnit): Promise<void> {
+  await delay(afterMs)
+  if (work.goesOn) await write(unit, isAbandoned ? abandoned : outbox)
 }
 
 // What a liveness probe would do: an instance that has lost its database for good is replaced.
@@ -98,7 +145,5 @@ outbox.stopOnSignals()
 await outbox.start()
 setInterval(() => process.send?.(report satisfies WorkerReport), 250)
 void watchHealth()
-const random = new Random(seed)
-for (let n = 0; n < CONCURRENT_UNITS; n += 1) {
-  void keepWriting(new Random(random.between(0, 2 ** 32 - 1)))
-}
+for (let n = 0; n < CONCURRENT_UNITS; n += 1) void keepWriting(split())
+for (let n = 0; n < CONCURRENT_BURSTS; n += 1) void keepBursting(split())

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { requireSchedule } from '../../src/schedule.ts'
+import { requireSchedule } from '../../../src/checks/schedule.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date'], now: new Date(2026, 0, 2, 3, 4, 0) })

@@ -1,8 +1,12 @@
 import { performance } from 'node:perf_hooks'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { Circuits } from '../../src/circuit.ts'
-import { Lifecycle } from '../../src/lifecycle.ts'
-import { recordingLogger } from '../support/recording-logger.ts'
+import { Circuits } from '../../../src/delivery/circuits.ts'
+import type { LeasedEvent } from '../../../src/delivery/leased-event.ts'
+import { Bell } from '../../../src/runtime/bell.ts'
+import { type Circuit, Lifecycle } from '../../../src/lifecycle.ts'
+import { recordingLogger } from '../../support/doubles/recording-logger.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
+import { failedAs } from '../../support/doubles/scripted-publisher.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -15,37 +19,52 @@ afterEach(() => {
 
 const away = new Error('away')
 
+const leasedFor = (topic: string): LeasedEvent => ({
+  event: outboxEvent({ topic }),
+  token: 'mine',
+  path: 'immediate',
+  committedAt: null,
+  deadline: 0,
+  outcome: null,
+})
+const ALL = { broker: 'in reach', blockedTopics: [], halfOpenTopics: [], topicsToProbe: [] }
+
 function setUp() {
   const logger = recordingLogger()
   const lifecycle = new Lifecycle(logger)
   const onChance = vi.fn()
   const told: string[] = []
   for (const state of ['open', 'half-open', 'closed'] as const) {
-    lifecycle.events.on(`circuit:${state}`, ({ topic }) => told.push(`${topic} ${state}`))
+    lifecycle.events.on(`circuit:${state}`, (circuit: Circuit) => {
+      told.push(`${circuit.topic} ${state}`)
+    })
   }
-  return { circuits: new Circuits('kafka', lifecycle, logger, onChance), onChance, told, logger }
+  const bell = new Bell()
+  bell.onRing(onChance)
+  const circuits = new Circuits({ publisher: 'kafka', lifecycle, logger, bell })
+  return { circuits, onChance, told, logger }
 }
 
 it('sends nothing while the broker is away, then one probe at a time', () => {
   const { circuits, onChance, told } = setUp()
   circuits.failed(null, away)
-  expect(circuits.accepts('a')).toBe(false)
-  expect(circuits.claimable(100)).toBe(0)
+  expect(circuits.isPassable('a')).toBe(false)
+  expect(circuits.claimable()).toMatchObject({ broker: 'out of reach' })
   expect(onChance).not.toHaveBeenCalled()
 
   vi.advanceTimersByTime(500)
   expect(onChance).toHaveBeenCalledOnce()
-  expect(circuits.claimable(100)).toBe(1)
+  expect(circuits.claimable()).toMatchObject({ broker: 'to probe' })
   expect([circuits.admit('a'), circuits.admit('a'), circuits.admit('b')]).toEqual([
     true,
     false,
     false,
   ])
-  expect(circuits.claimable(100)).toBe(0)
+  expect(circuits.claimable()).toMatchObject({ broker: 'out of reach' })
 
   circuits.succeeded('a')
   expect(onChance).toHaveBeenCalledTimes(2)
-  expect(circuits.claimable(100)).toBe(100)
+  expect(circuits.claimable()).toEqual(ALL)
   expect(told).toEqual(['null open', 'null half-open', 'null closed'])
 })
 
@@ -68,25 +87,39 @@ it('does not put a probe off when sends that began earlier fail as well', () => 
   vi.advanceTimersByTime(499)
   circuits.failed(null, away)
   vi.advanceTimersByTime(1)
-  expect(circuits.accepts('a')).toBe(true)
+  expect(circuits.isPassable('a')).toBe(true)
 })
 
 it('keeps the trouble of one topic to that topic', () => {
   const { circuits, told } = setUp()
   circuits.failed('a', away)
-  expect([circuits.accepts('a'), circuits.accepts('b')]).toEqual([false, true])
-  expect(circuits.unreachableTopics()).toEqual(['a'])
-  expect(circuits.claimable(100)).toBe(100)
+  expect([circuits.isPassable('a'), circuits.isPassable('b')]).toEqual([false, true])
+  expect(circuits.claimable()).toEqual({ ...ALL, blockedTopics: ['a'] })
 
   vi.advanceTimersByTime(500)
-  expect(circuits.unreachableTopics()).toEqual([])
+  expect(circuits.claimable()).toEqual({ ...ALL, halfOpenTopics: ['a'], topicsToProbe: ['a'] })
   expect(circuits.admit('a')).toBe(true)
-  expect(circuits.unreachableTopics()).toEqual(['a'])
+  expect(circuits.claimable()).toEqual({ ...ALL, blockedTopics: ['a'] })
   circuits.succeeded('b')
-  expect(circuits.accepts('a')).toBe(false)
+  expect(circuits.isPassable('a')).toBe(false)
   circuits.succeeded('a')
-  expect(circuits.accepts('a')).toBe(true)
+  expect(circuits.isPassable('a')).toBe(true)
   expect(told).toEqual(['a open', 'a half-open', 'a closed'])
+})
+
+it('looks for a probe no more often than one could go out, and takes one at once all the while', () => {
+  const { circuits, onChance } = setUp()
+  circuits.failed('a', away)
+  vi.advanceTimersByTime(500)
+  circuits.noProbeFor('a')
+  expect(circuits.claimable()).toEqual({ ...ALL, halfOpenTopics: ['a'] })
+  expect(circuits.isPassable('a')).toBe(true)
+  onChance.mockClear()
+  vi.advanceTimersByTime(499)
+  expect(onChance).not.toHaveBeenCalled()
+  vi.advanceTimersByTime(1)
+  expect(onChance).toHaveBeenCalledOnce()
+  expect(circuits.claimable()).toMatchObject({ topicsToProbe: ['a'] })
 })
 
 it('offers another probe when one came back without a word on its destination', () => {
@@ -96,9 +129,17 @@ it('offers another probe when one came back without a word on its destination', 
   vi.advanceTimersByTime(500)
   expect(circuits.admit('a')).toBe(true)
   circuits.endProbes(['a'])
-  expect(circuits.accepts('a')).toBe(false)
+  expect(circuits.isPassable('a')).toBe(false)
   vi.advanceTimersByTime(1_000)
-  expect(circuits.accepts('a')).toBe(true)
+  expect(circuits.isPassable('a')).toBe(true)
+})
+
+it('blames the topics alone when the broker was heard from in the same batch', () => {
+  const { circuits, told } = setUp()
+  const batch = ['a', 'b'].map((topic) => leasedFor(topic))
+  circuits.learn(batch, [failedAs('transient', 'topic'), failedAs('transient', 'broker')])
+  expect(told).toEqual(['a open', 'b open'])
+  expect(circuits.unreachable().map(({ topic }) => topic)).toEqual(['a', 'b'])
 })
 
 it('forgets everything when it stops, and leaves no timer behind', () => {
@@ -107,7 +148,7 @@ it('forgets everything when it stops, and leaves no timer behind', () => {
   circuits.failed('a', away)
   circuits.stop()
   expect(vi.getTimerCount()).toBe(0)
-  expect(circuits.accepts('a')).toBe(true)
+  expect(circuits.isPassable('a')).toBe(true)
 })
 
 it('tells the log when an outage begins, once a minute, and when it is over', () => {

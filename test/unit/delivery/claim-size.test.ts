@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
-import { ClaimSize } from '../../src/claim-size.ts'
-import type { LeasedEvent } from '../../src/leases.ts'
-import { BATCH_CHARACTERS } from '../../src/rules.ts'
+import { BATCH_CHARACTERS, ClaimSize } from '../../../src/delivery/claim-size.ts'
+import type { LeasedEvent } from '../../../src/delivery/leased-event.ts'
 
 const UNSAID = { batchSize: null }
 

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { type LeasedEvent, Leases } from '../../src/leases.ts'
-import type { LeaseRef } from '../../src/store/store.ts'
-import { outboxEvent } from '../support/sample-events.ts'
+import type { LeasedEvent } from '../../../src/delivery/leased-event.ts'
+import { Leases } from '../../../src/delivery/leases.ts'
+import type { LeaseRef } from '../../../src/store/outbox/outbox-store.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
 
 const LEASE = 1_000
 let now = 0
@@ -27,7 +28,8 @@ function setUp() {
 }
 
 const leased = (deadline: number): LeasedEvent => {
-  return { event: outboxEvent(), token: 'mine', committedAt: null, deadline }
+  const event = outboxEvent()
+  return { event, token: 'mine', path: 'fallback', committedAt: null, deadline, outcome: null }
 }
 
 it('lets a send begin only on more than half of a lease', () => {
@@ -43,7 +45,7 @@ it('lets a send begin only on more than half of a lease', () => {
 it('counts a renewed lease from before the statement left, so that it ends before the one stored', async () => {
   const { leases } = setUp()
   const one = leased(LEASE)
-  leases.hold([one])
+  leases.take([one])
   now = 300
   await leases.renewOnce()
   expect(one.deadline).toBe(300 + LEASE)
@@ -52,7 +54,7 @@ it('counts a renewed lease from before the statement left, so that it ends befor
 it('asks only for what has aged, and for nothing when nothing has', async () => {
   const { leases, asked } = setUp()
   const [young, old] = [leased(LEASE + 200), leased(LEASE)]
-  leases.hold([young, old])
+  leases.take([young, old])
   now = 260
   await leases.renewOnce()
   expect(asked).toEqual([[old.event.id]])
@@ -65,7 +67,7 @@ it('leaves the deadline of a lease that was lost as it is', async () => {
   const { leases, lost } = setUp()
   const [kept, stolen] = [leased(LEASE), leased(LEASE)]
   lost.add(stolen.event.id)
-  leases.hold([kept, stolen])
+  leases.take([kept, stolen])
   now = 300
   await leases.renewOnce()
   expect([kept.deadline, stolen.deadline]).toEqual([1_300, LEASE])
@@ -75,7 +77,7 @@ it('does not take the renewal of a row that it has claimed anew for one of the l
   const { leases } = setUp()
   const claimed = leased(LEASE)
   const stale: LeasedEvent = { ...claimed, token: 'lost' }
-  leases.hold([stale, claimed])
+  leases.take([stale, claimed])
   now = 600
   await leases.renewOnce()
   expect([stale, claimed].map((one) => leases.isFresh(one))).toEqual([false, true])
@@ -84,7 +86,7 @@ it('does not take the renewal of a row that it has claimed anew for one of the l
 it('renews nothing that was let go', async () => {
   const { leases, asked } = setUp()
   const one = leased(LEASE)
-  leases.hold([one])
+  leases.take([one])
   leases.drop([one])
   expect(leases.size).toBe(0)
   now = 900

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { sql } from '../../../src/store/sql.ts'
+import { sql } from '../../../src/drivers/sql.ts'
 
 describe('a statement', () => {
   it('has its values as numbered parameters', () => {

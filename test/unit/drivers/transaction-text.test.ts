@@ -36,7 +36,9 @@ describe('a statement inside a unit of work', () => {
     expect(() => refuseControl(text)).toThrow(
       expect.objectContaining({
         code: 'TRANSACTION_CONTROL',
-        message: expect.stringMatching(`^${keyword} was sent .* tx.savepoint\\(work\\)$`) as string,
+        message: expect.stringMatching(
+          `^${keyword} is refused .* tx.savepoint\\(work\\)$`,
+        ) as string,
       }),
     )
   })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { resolveEnvelope } from '../../../src/envelope/envelope.ts'
 import { cloudEvents, type OutboxEvent } from '../../../src/index.ts'
-import { outboxEvent } from '../../support/sample-events.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
 
 const KAFKA = { attributePrefix: 'ce_', jsonType: undefined } as const
 
@@ -50,7 +50,7 @@ describe('a CloudEvent', () => {
     const headers = { 'correlation-id': 'c', traceparent: 't', 'event-version': '2', Mine: 'x' }
     const event = outboxEvent({ headers })
     const names = Object.keys(write(event).headers).filter((name) => name.startsWith('ce_'))
-    expect(names).toHaveLength(12)
+    expect(names).toHaveLength(13)
     for (const name of names) expect(name).toMatch(/^ce_[a-z0-9]+$/)
     const { data: _, ...attributes } = JSON.parse(write(event, 'structured').value) as object & {
       data: unknown
@@ -63,6 +63,12 @@ describe('a CloudEvent', () => {
     const seqs = [1, 9, 10, 99, 100, 2 ** 31, Number.MAX_SAFE_INTEGER]
     expect(seqs.map(sequence).toSorted()).toEqual(seqs.map(sequence))
     expect(seqs.map((seq) => Number(sequence(seq)))).toEqual(seqs)
+  })
+
+  it('says its lane as text', () => {
+    const event = outboxEvent({ lane: 2 ** 52 - 1 })
+    expect(write(event).headers['ce_lane']).toBe('4503599627370495')
+    expect(JSON.parse(write(event, 'structured').value)).toMatchObject({ lane: '4503599627370495' })
   })
 
   it('has no empty attributes', () => {
@@ -106,7 +112,7 @@ describe('a CloudEvent', () => {
       kind: 'permanent',
       error: {
         code: 'SERIALIZER_FAILED',
-        message: expect.stringContaining(`its ${attribute} holds a control character`),
+        message: expect.stringContaining(`its ${attribute} contains a control character`),
       },
     })
   })

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { resolveEnvelope } from '../../../src/envelope/envelope.ts'
 import { writeAll } from '../../../src/envelope/serializer.ts'
 import type { EventSerializer } from '../../../src/index.ts'
-import { defer } from '../../support/deferred.ts'
-import { outboxEvent } from '../../support/sample-events.ts'
+import { defer } from '../../support/timing/deferred.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
 
 const RABBITMQ = { attributePrefix: 'cloudEvents:', jsonType: 'application/json' } as const
 const write = async (serialize: (...event: Parameters<EventSerializer>) => unknown) =>
@@ -87,7 +87,7 @@ describe('a serializer', () => {
       error: {
         code: 'SERIALIZER_FAILED',
         message:
-          "the serializer of 'OrderCompleted' failed with RegistryError; mend it and retry the event",
+          "the serializer of 'OrderCompleted' failed with RegistryError; fix it and retry the event",
       },
     })
     expect(inspect(failure, { depth: 9 })).not.toContain('hunter2')
@@ -98,7 +98,7 @@ describe('a serializer', () => {
   it('that cannot work for now is an outage of the topic', async () => {
     const away = Object.assign(new RegistryError('hunter2'), { retriable: true })
     const failure = await write(() => reject(away))
-    expect(failure).toMatchObject({ ok: false, kind: 'transient', scope: 'topic' })
+    expect(failure).toMatchObject({ ok: false, kind: 'transient', blames: 'topic' })
     expect(failure).toMatchObject({
       error: { message: expect.stringMatching(/retriable RegistryError/) },
     })
@@ -115,8 +115,8 @@ describe('a serializer', () => {
     expect(await waiting(20)).toMatchObject([
       {
         kind: 'transient',
-        scope: 'topic',
-        error: { message: expect.stringMatching(/'OrderCompleted' did not answer in 10ms/) },
+        blames: 'topic',
+        error: { message: expect.stringMatching(/'OrderCompleted' did not finish within 10ms/) },
       },
     ])
   })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { defineEvents, event } from '../../src/catalog.ts'
+import { defineEvents, event } from '../../../src/event/catalog.ts'
 
 const whole = { aggregate: 'order', key: () => 'o-1' }
 const define = (declaration: unknown, name = 'OrderCompleted') =>
@@ -25,7 +25,7 @@ describe('defineEvents()', () => {
     [{ aggregate: 'order' }, /'OrderCompleted' needs key, a function .*payload.orderId, got undef/],
     [{ ...whole, key: 'orderId' }, /needs key, a function .*, got 'orderId'/],
     [{ ...whole, agregate: 'order' }, /'OrderCompleted' has no option 'agregate'; did you mean 'a/],
-    [{ ...whole, retries: 3 }, /has no option 'retries'; it knows aggregate, key, schema/],
+    [{ ...whole, retries: 3 }, /has no option 'retries'; expected one of aggregate, key, schema/],
     [{ ...whole, schema: {} }, /schema of the event 'OrderCompleted' must be a Standard Schema/],
     [{ ...whole, schema: null }, /schema of .* must be a Standard Schema/],
     [{ ...whole, topic: '' }, /could not be emitted: OrderCompleted: topic must be a non-empty/],
@@ -57,7 +57,7 @@ describe('defineEvents()', () => {
   })
 
   it.each([[{}], [[]], [new Map([['OrderCompleted', whole]])]])('refuses %o, empty', (events) => {
-    expect(() => defineEvents(events as never)).toThrow(/events declares nothing; name an event/)
+    expect(() => defineEvents(events as never)).toThrow(/events declares nothing; declare an event/)
   })
 
   it('takes the schema as it is, also one that is a function', () => {

@@ -1,10 +1,10 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { defineEvents, event } from '../../src/catalog.ts'
-import { type EmitArguments, type EmitRules, prepareEmitted } from '../../src/emit.ts'
-import type { PreparedEvent } from '../../src/events.ts'
-import { lenientRules, newEvent } from '../support/sample-events.ts'
+import { defineEvents, event } from '../../../src/event/catalog.ts'
+import { type EmitArguments, type EmitRules, prepareEmitted } from '../../../src/event/emit.ts'
+import type { PreparedEvent } from '../../../src/event/event.ts'
+import { lenientRules, newEvent } from '../../support/doubles/sample-events.ts'
 
 const SECRET = 'hunter2'
 const catalog = defineEvents({
@@ -132,7 +132,7 @@ describe('emit() with a catalog', () => {
     })
     expect(thrownBy({ type: 'Refund', payload: 1 })).toMatchObject({
       message:
-        "the catalog has no event 'Refund'; it knows OrderPlaced, OrderCompleted, Counted, Quoted, Nested",
+        "the catalog has no event 'Refund'; expected one of OrderPlaced, OrderCompleted, Counted, Quoted, Nested",
     })
     expect(thrownBy('constructor', {})).toMatchObject({ code: 'EVENT_UNKNOWN' })
   })
@@ -148,8 +148,12 @@ describe('emit() with a catalog', () => {
   it.each([
     ['an aggregate type by hand', ['OrderPlaced', {}, { aggregateType: 'x' }], /'aggregateType' c/],
     ['an aggregate id by hand', [{ type: 'Counted', payload: 1, aggregateId: 1 }], /'aggregateId'/],
-    ['a type among the details', ['Counted', 1, { type: 'OrderPlaced' }], /'type' cannot be given/],
-    ['a payload among the details', ['Counted', 1, { payload: 2 }], /'payload' cannot be given/],
+    [
+      'a type among the details',
+      ['Counted', 1, { type: 'OrderPlaced' }],
+      /'type' cannot be a detail/,
+    ],
+    ['a payload among the details', ['Counted', 1, { payload: 2 }], /'payload' cannot be a detail/],
     ['details that are no object', ['Counted', 1, 'c-1'], /details must be an object, got string/],
     [
       'a detail that there is not',
@@ -173,7 +177,7 @@ describe('emit() with a catalog', () => {
   it('says where key() threw, and not with which words', () => {
     expect(thrownBy('Nested', {})).toMatchObject({
       code: 'EVENT_INVALID',
-      message: 'Nested: key() threw TypeError; is the payload what was declared?',
+      message: 'Nested: key() threw TypeError; does the payload match its declaration?',
     })
     const error = thrownBy('Quoted', SECRET)
     expect(error).toMatchObject({ code: 'EVENT_INVALID' })
@@ -186,7 +190,7 @@ describe('emit() without a catalog', () => {
     const without = { ...rules, catalog: null }
     expect(prepareEmitted([newEvent({ type: 'Any' })], without)[0]!.type).toBe('Any')
     expect(() => prepareEmitted(['OrderPlaced', {}], without)).toThrow(
-      /got string; a name goes alone, .* needs the option events/,
+      /got string; to emit by name, set the option events and call emit\(name, payload\)/,
     )
   })
 })

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { validate, version } from 'uuid'
-import { newEventId } from '../../src/event-id.ts'
+import { newEventId } from '../../../src/event/event-id.ts'
 
 /** More than random bytes are drawn for at once. */
 const MANY = 1_000

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { encodePayload } from '../../src/payload.ts'
+import { encodePayload } from '../../../src/event/payload.ts'
 
 const cycle: Record<string, unknown> = {}
 cycle['self'] = cycle
@@ -66,7 +66,7 @@ describe('encodePayload()', () => {
   })
 
   it.each([
-    ['a cycle', cycle, /holds a cycle/],
+    ['a cycle', cycle, /contains a cycle/],
     ['nesting without end', deep, /nested too deeply/],
     ['undefined', undefined, /use null/],
   ])('says what is wrong with %s', (_, payload, message) => {

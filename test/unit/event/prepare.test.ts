@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { orderingKey, prepareEvent } from '../../src/events.ts'
-import { lenientRules, newEvent, outboxEvent } from '../support/sample-events.ts'
+import { prepareEvent } from '../../../src/event/prepare.ts'
+import { lenientRules, newEvent } from '../../support/doubles/sample-events.ts'
 
 const prepare = (overrides: Parameters<typeof newEvent>[0], rules = {}) =>
   prepareEvent(newEvent(overrides), { ...lenientRules, ...rules })
@@ -104,13 +104,5 @@ describe('prepareEvent()', () => {
     expect(prepare({ maxAttempts: 1 }, rules).maxAttempts).toBe(1)
     expect(prepare({}, rules).maxAttempts).toBe(3)
     expect(prepare({ type: 'Other' }, rules).maxAttempts).toBe(10)
-  })
-})
-
-describe('orderingKey()', () => {
-  it('keeps aggregates apart whose parts join to the same text', () => {
-    const one = outboxEvent({ aggregateType: 'a', aggregateId: 'b:c' })
-    const other = outboxEvent({ aggregateType: 'a:b', aggregateId: 'c' })
-    expect(orderingKey(one)).not.toBe(orderingKey(other))
   })
 })

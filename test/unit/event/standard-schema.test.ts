@@ -8,7 +8,7 @@ import {
   type StandardIssue,
   type StandardSchema,
   validatePayload,
-} from '../../src/standard-schema.ts'
+} from '../../../src/event/standard-schema.ts'
 
 const SECRET = 'hunter2'
 const answering = (validate: () => unknown) =>
@@ -77,7 +77,7 @@ describe('validatePayload()', () => {
     [['x'.repeat(300)], `'${'x'.repeat(200)}...'`],
   ])('writes the path %o as %s', (path, text) => {
     expect(thrownBy(failing(path))).toMatchObject({
-      message: `OrderCompleted: the payload does not fit its schema at ${text}; correct what is emitted, or the schema`,
+      message: `OrderCompleted: the payload does not match its schema at ${text}; correct the payload or the schema`,
     })
   })
 
@@ -101,7 +101,7 @@ describe('validatePayload()', () => {
     const error = thrownBy(schema, SECRET)
     expect(error).toMatchObject({
       code: 'SCHEMA_FAILED',
-      message: 'OrderCompleted: its schema threw SyntaxError; mend the schema',
+      message: 'OrderCompleted: its schema threw SyntaxError; fix the schema',
     })
     expect(inspect(error)).not.toContain(SECRET)
     expect(inspect(error)).toContain('standard-schema.test.ts')
@@ -129,7 +129,7 @@ describe('validatePayload()', () => {
     expect(inspect(error)).not.toContain(SECRET)
     expect(error).toMatchObject({
       code: 'SCHEMA_FAILED',
-      message: expect.stringContaining('answered with a promise') as string,
+      message: expect.stringContaining('returned a promise') as string,
     })
   })
 

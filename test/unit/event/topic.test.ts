@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { prepareEmitted } from '../../src/emit.ts'
-import { defineEvents, event, type NewEvent, routerPublisher } from '../../src/index.ts'
-import { resolveOptions } from '../../src/options.ts'
-import { newEvent } from '../support/sample-events.ts'
+import { prepareEmitted } from '../../../src/event/emit.ts'
+import { defineEvents, event, type NewEvent, routerPublisher } from '../../../src/index.ts'
+import { resolveOptions } from '../../../src/options/options.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
 
 const db = { execute: async () => [], transaction: async () => {} }
 const plain = () => ({ name: 'none', publish: async () => [] })
@@ -60,7 +60,7 @@ describe('a table of topics', () => {
   })
 
   it.each([
-    [{}, /topic is a table that names nothing; give it byType or byAggregate/],
+    [{}, /topic is an empty table; give it byType or byAggregate/],
     [{ byTyp: {} }, /the table topic has no option 'byTyp'; did you mean 'byType'\?/],
     [{ byType: 'orders' }, /topic\.byType must be an object of topics, got 'orders'/],
     [{ byType: { A: 3 } }, /topic\.byType\.A must be a non-empty string, got 3/],
@@ -102,9 +102,9 @@ describe('with a router', () => {
   })
 
   it.each([
-    [{ deadLetterTopic: 'dead' }, /deadLetterTopic is 'dead', for which no publisher is named/],
-    [{ topic: 'order' }, /topic is 'order', for which no publisher .* did you mean 'orders'\?/],
-    [{ topic: { byType: { A: 'order' } } }, /topic\.byType\.A is 'order', for which no publisher/],
+    [{ deadLetterTopic: 'dead' }, /deadLetterTopic is 'dead', which has no publisher;/],
+    [{ topic: 'order' }, /topic is 'order', which has no publisher; .* did you mean 'orders'\?/],
+    [{ topic: { byType: { A: 'order' } } }, /topic\.byType\.A is 'order', which has no publisher;/],
     [
       { topic: { byAggregate: { invoice: 'bills' } } },
       /topic\.byAggregate\.invoice is 'bills', .* add it to the routes/,
@@ -145,7 +145,7 @@ describe('with a catalog', () => {
     [
       'is misspelt in the table',
       { topic: { byType: { OrderPlacd: 'orders' } } },
-      /topic\.byType names 'OrderPlacd', which the catalog does not have; did you mean/,
+      /topic\.byType names 'OrderPlacd', which is not in the catalog; did you mean/,
     ],
     [
       'has its aggregate misspelt in the table',
@@ -155,7 +155,7 @@ describe('with a catalog', () => {
     [
       'has an aggregate type that is no topic of the router',
       { publisher: router() },
-      /the topic of the event 'OrderPlaced' is 'order', for which no publisher is named/,
+      /the topic of the event 'OrderPlaced' is 'order', which has no publisher;/,
     ],
     [
       'declares a topic that is none of the router',

@@ -2,14 +2,15 @@
 import fc from 'fast-check'
 import type { KafkaMessage } from 'kafkajs'
 import { describe, expect, it } from 'vitest'
-import { UnreadableMessageError } from '../../src/errors.ts'
-import { readEvent } from '../../src/inbox/event.ts'
-import type { InboxMessage, PlainMessage } from '../../src/inbox/message.ts'
-import { isStorable } from '../../src/payload.ts'
-import { outboxEvent } from '../support/sample-events.ts'
+import { UnreadableMessageError } from '../../../src/errors.ts'
+import { readEvent } from '../../../src/inbox/event.ts'
+import type { InboxMessage, PlainMessage } from '../../../src/inbox/message.ts'
+import { isStorable } from '../../../src/checks/storable.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
 
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057'
 const PAYLOAD = { total: 42, text: 'größer' }
+const LANE = 2 ** 52 - 1
 const OCCURRED = '2026-01-02T03:04:05.678Z'
 const json = (value: unknown) => Buffer.from(JSON.stringify(value))
 
@@ -17,6 +18,7 @@ const headers = {
   'event-id': ID,
   'event-type': 'OrderPlaced',
   'event-seq': '7',
+  'event-lane': '4503599627370495',
   'event-version': '2',
   'aggregate-type': 'order',
   'aggregate-id': 'order-1',
@@ -35,6 +37,7 @@ const attributes = {
   datacontenttype: 'application/json',
   aggregatetype: 'order',
   sequence: '0000000000000000007',
+  lane: '4503599627370495',
   partitionkey: 'order-1',
   correlationid: 'request 9',
   traceparent: '00-1-2-01',
@@ -44,6 +47,7 @@ const envelope = {
   id: ID,
   type: 'OrderPlaced',
   seq: 7,
+  lane: LANE,
   aggregateType: 'order',
   aggregateId: 'order-1',
   occurredAt: OCCURRED,
@@ -101,7 +105,10 @@ const forms: Record<string, InboxMessage> = {
     type: 'OrderPlaced',
     contentType: 'application/json',
   }),
-  'AMQP, a number as the sequence': amqp({ ...headers, 'event-seq': 7 }, json(PAYLOAD)),
+  'AMQP, numbers as the sequence and the lane': amqp(
+    { ...headers, 'event-seq': 7, 'event-lane': LANE },
+    json(PAYLOAD),
+  ),
   'AMQP, JSON envelope': amqp(headers, json(envelope)),
   'AMQP, CloudEvents binary': amqp(prefixed('cloudEvents:'), json(PAYLOAD)),
   'AMQP, CloudEvents binary with an underscore': amqp(prefixed('cloudEvents_'), json(PAYLOAD)),
@@ -110,6 +117,10 @@ const forms: Record<string, InboxMessage> = {
     messageId: 'other',
   }),
   'a plain object': { ...envelope, headers: { own: 'free' } },
+}
+
+function without<Fields extends object>(name: string, fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([key]) => key !== name)) as Fields
 }
 
 function title(name: string): string {
@@ -125,6 +136,7 @@ describe('an event', () => {
       aggregateType: 'order',
       aggregateId: 'order-1',
       seq: 7,
+      lane: LANE,
       occurredAt: new Date(OCCURRED),
       version: '2',
       correlationId: 'request 9',
@@ -155,6 +167,29 @@ describe('an event', () => {
     ).toMatchObject({
       correlationId: 'mine',
     })
+  })
+
+  it.each<[string, InboxMessage]>([
+    ['headers', kafka(without('event-lane', headers), json(PAYLOAD))],
+    ['a JSON envelope', kafka({}, json(without('lane', envelope)))],
+    ['CloudEvents in headers', kafka(without('ce_lane', prefixed('ce_')), json(PAYLOAD))],
+    [
+      'a structured CloudEvent',
+      kafka(
+        { 'content-type': STRUCTURED },
+        json({ ...without('lane', attributes), data: PAYLOAD }),
+      ),
+    ],
+    ['a plain object', without('lane', envelope)],
+  ])('is read from %s of a producer that sends no lane', (_, message) => {
+    const event = readEvent(message)
+    expect(event).toMatchObject({ id: ID, aggregateId: 'order-1', seq: 7, lane: null })
+    expect(event.payload).toEqual(PAYLOAD)
+  })
+
+  it('has the lane of an event that a handler got', () => {
+    const handled = outboxEvent()
+    expect(readEvent(handled).lane).toBe(handled.lane)
   })
 
   it('is known by the messageId of an AMQP message that says no more', () => {
@@ -246,31 +281,34 @@ describe('the event id', () => {
   })
 })
 
-it('takes a sequence for what it is only if it is a whole number that is exact', () => {
-  const seqOf = (seq: unknown) => readEvent({ id: '1', seq } as never).seq
-  expect([0, '12', 2n, Number.MAX_SAFE_INTEGER].map(seqOf)).toEqual([
-    0,
-    12,
-    2,
-    Number.MAX_SAFE_INTEGER,
-  ])
-  for (const seq of [
-    '',
-    '-1',
-    '1.0',
-    '1e3',
-    ' 1',
-    '0x1',
-    '9'.repeat(16),
-    '1'.repeat(33),
-    1.5,
-    -1,
-    Number.NaN,
-    {},
-  ]) {
-    expect(seqOf(seq)).toBeNull()
-  }
-})
+it.each(['seq', 'lane'] as const)(
+  'reads as %s nothing but a whole number that is exact',
+  (field) => {
+    const read = (value: unknown) => readEvent({ id: '1', [field]: value })[field]
+    expect([0, '12', 2n, Number.MAX_SAFE_INTEGER].map(read)).toEqual([
+      0,
+      12,
+      2,
+      Number.MAX_SAFE_INTEGER,
+    ])
+    for (const value of [
+      '',
+      '-1',
+      '1.0',
+      '1e3',
+      ' 1',
+      '0x1',
+      '9'.repeat(16),
+      '1'.repeat(33),
+      1.5,
+      -1,
+      Number.NaN,
+      {},
+    ]) {
+      expect(read(value)).toBeNull()
+    }
+  },
+)
 
 it('refuses whatever is no message, and says what it takes', () => {
   for (const odd of [null, undefined, 'text', 5, [], {}, { content: 1 }, { message: {} }]) {
@@ -307,7 +345,7 @@ it('reads or refuses anything, with its own error and without quoting the body',
       { value: content, headers: given },
       { topic: 't', message: { value: content, headers: given } },
       { content, properties: { headers: given, messageId: other, contentType: STRUCTURED } },
-      { id: other, seq: other, aggregateId: other, headers: given },
+      { id: other, seq: other, lane: other, aggregateId: other, headers: given },
     ]
     for (const message of messages) {
       expect(['fits', 'refused']).toContain(verdict(message as never))
@@ -318,9 +356,10 @@ it('reads or refuses anything, with its own error and without quoting the body',
 
 function verdict(message: InboxMessage): unknown {
   try {
-    const { id, seq } = readEvent(message)
+    const { id, seq, lane } = readEvent(message)
     const fits = Buffer.byteLength(id) <= 255 && isStorable(id) && id !== ''
-    return fits && (seq === null || Number.isSafeInteger(seq)) ? 'fits' : { id, seq }
+    const areExact = [seq, lane].every((n) => n === null || Number.isSafeInteger(n))
+    return fits && areExact ? 'fits' : { id, seq, lane }
   } catch (error) {
     return error instanceof UnreadableMessageError ? 'refused' : error
   }

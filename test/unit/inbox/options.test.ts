@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { resolveInboxOptions } from '../../src/inbox/options.ts'
+import { resolveInboxOptions } from '../../../src/inbox/options.ts'
 
 const minimal = {
   db: { execute: async () => [], transaction: async () => {} },

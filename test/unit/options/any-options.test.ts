@@ -1,11 +1,11 @@
 // Any value for any option either works or is refused with a code and the option's name; never a TypeError.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { resolveInboxOptions } from '../../src/inbox/options.ts'
-import { defineEvents, OutboxOptionsError, routerPublisher } from '../../src/index.ts'
-import { DEFAULTS, resolveOptions } from '../../src/options.ts'
-import { handlersPublisher } from '../../src/publishers/handlers.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka.ts'
+import { resolveInboxOptions } from '../../../src/inbox/options.ts'
+import { defineEvents, OutboxOptionsError, routerPublisher } from '../../../src/index.ts'
+import { DEFAULTS, resolveOptions } from '../../../src/options/options.ts'
+import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 
 const db = { execute: async () => [], transaction: async () => {} }
 const publisher = handlersPublisher({ handlers: {} })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DEFAULTS, type OutboxOptions, resolveOptions } from '../../src/options.ts'
+import { DEFAULTS, type OutboxOptions, resolveOptions } from '../../../src/options/options.ts'
 
 const minimal: OutboxOptions = {
   db: { execute: async () => [], transaction: async () => {} },
@@ -30,7 +30,7 @@ describe('resolveOptions()', () => {
 
   it.each([
     [{ cleanupInterval: '1h' }, /no option 'cleanupInterval'; did you mean 'cleanup'\?/],
-    [{ retries: 3 }, /no option 'retries'; it knows threshold, pollInterval/],
+    [{ retries: 3 }, /no option 'retries'; expected one of threshold, pollInterval/],
     [{ retention: 7 }, /retention must be at least a second, got 7; did you mean days/],
     [{ deadLetterRetention: 0 }, /deadLetterRetention must be at least a second, got 0/],
     [{ table: 'public.outbox' }, /table must be a name without a dot, got 'public.outbox'/],
@@ -57,7 +57,31 @@ describe('resolveOptions()', () => {
     [{ stopTimeout: 'soon' }, /stopTimeout must be a duration/],
     [{ backoffBase: 'soon' }, /backoffBase must be a duration/],
     [{ backoffMax: 'never' }, /backoffMax must be a duration/],
-    [{ ordering: 'maybe' }, /ordering must be one of 'key', 'none'/],
+    [{ order: 'maybe' }, /order must be one of 'aggregate', 'none'/],
+    [{ ordering: 'key' }, /the option 'ordering' is now 'order'; 'key' became 'aggregate'/],
+    [
+      { publisher: { ...minimal.publisher, perAggregate: true } },
+      /'perAggregate' of .* is now called 'perLane'/,
+    ],
+    [{ order: 'key' }, /order: 'key' is now order: 'aggregate'/],
+    [
+      { publisher: { ...minimal.publisher, name: '' } },
+      /name of the publisher must be a non-empty/,
+    ],
+    [{ publisher: { ...minimal.publisher, orderscope: 'topic' } }, /did you mean 'orderScope'/],
+    [{ publisher: { ...minimal.publisher, perLane: 'yes' } }, /perLane of .* true or false/],
+    [
+      { publisher: { ...minimal.publisher, timeoutMs: '5s' } },
+      /timeoutMs of .* must be a number of milliseconds above 0, got '5s'/,
+    ],
+    [
+      { publisher: { ...minimal.publisher, settlesWithinMs: Number.NaN } },
+      /settlesWithinMs of .* must be a number of milliseconds above 0, got NaN/,
+    ],
+    [
+      { publisher: { ...minimal.publisher, orderScope: 'all' } },
+      /orderScope of .* 'topic', 'publisher'/,
+    ],
     [{ maxBacklog: 0 }, /maxBacklog must be a whole number from 1/],
     [{ onDeadLetter: 'wait' }, /onDeadLetter must be one of 'continue', 'hold'/],
     [{ lockKeys: 'yes' }, /lockKeys must be true or false/],

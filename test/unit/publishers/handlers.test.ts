@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defineEvents, event } from '../../../src/catalog.ts'
+import { defineEvents, event } from '../../../src/event/catalog.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
 
 describe('handlersPublisher() with a catalog', () => {
@@ -14,7 +14,7 @@ describe('handlersPublisher() with a catalog', () => {
   it('refuses a handler for an event that there is not', () => {
     const handlers = { OrderPlced: () => {} }
     expect(() => handlersPublisher({ events, handlers } as never)).toThrow(
-      /handler for 'OrderPlced', which the catalog does not have; did you mean 'OrderPlaced'\?/,
+      /handler for 'OrderPlced', which is not in the catalog; did you mean 'OrderPlaced'\?/,
     )
     expect(() => handlersPublisher({ events: {}, handlers } as never)).toThrow(/declares nothing/)
   })

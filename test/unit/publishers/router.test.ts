@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { routerPublisher } from '../../../src/index.ts'
-import { resolveOptions } from '../../../src/options.ts'
+import { resolveOptions } from '../../../src/options/options.ts'
 
 const plain = (timing: object = {}) => ({ name: 'none', publish: async () => [], ...timing })
 const scopes = (options: Parameters<typeof routerPublisher>[0]) =>
@@ -38,17 +38,17 @@ it.each([
   [{ publishers: { kafka: {} }, routes: {} }, /the publisher 'kafka' must be a publisher such as/],
   [
     { publishers: { kafka }, routes: { orders: 'kafak' } },
-    /the topic 'orders' goes to 'kafak', which is no name in publishers; did you mean 'kafka'\?/,
+    /the topic 'orders' goes to 'kafak', which is not a name in publishers; did you mean 'kafka'\?/,
   ],
   [
     { publishers: { kafka }, routes: { orders: 'toString' } },
-    /goes to 'toString', which is no name/,
+    /goes to 'toString', which is not a name/,
   ],
-  [{ publishers: { kafka }, routes: { orders: kafka } }, /goes to an object, which is no name/],
+  [{ publishers: { kafka }, routes: { orders: kafka } }, /goes to an object, which is not a name/],
   [{ publishers: { kafka }, routes: { '': 'kafka' } }, /a topic in routes must be a non-empty/],
   [
     { publishers: { kafka }, routes: { orders: 'kafka' }, otherwise: 'rabbit' },
-    /otherwise is 'rabbit', which is no name in publishers; it knows kafka/,
+    /otherwise is 'rabbit', which is not a name in publishers; expected one of kafka/,
   ],
   [
     { publishers: { kafka, rabbit: plain() }, routes: { orders: 'kafka' } },
@@ -56,7 +56,7 @@ it.each([
   ],
   [
     { publishers: { a: kafka, b: kafka }, routes: { orders: 'a', users: 'b' } },
-    /the publisher 'b' is the same as 'a', .* give both their topics to one name/,
+    /the publisher 'b' is the same object as 'a', .* keep one name and route all their topics to it/,
   ],
   [
     { publishers: { all: nested }, routes: { orders: 'all' } },

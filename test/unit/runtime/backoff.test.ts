@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { backoffMs } from '../../src/backoff.ts'
+import { backoffMs } from '../../../src/runtime/backoff.ts'
 
 const options = { backoffBaseMs: 30_000, backoffMaxMs: 1_800_000 }
 
@@ -11,4 +11,11 @@ it('doubles with each attempt up to the maximum', () => {
 it('adds a jitter of up to the base', () => {
   expect(backoffMs(1, options, () => 0.5)).toBe(45_000)
   expect(backoffMs(50, options, () => 1)).toBe(1_830_000)
+})
+
+it('stays a number after any number of attempts, also without a base', () => {
+  const waits = [1, 1_025, 1_000_000].map((attempt) =>
+    backoffMs(attempt, { backoffBaseMs: 0, backoffMaxMs: 1_000 }, () => 1),
+  )
+  expect(waits).toEqual([0, 0, 0])
 })

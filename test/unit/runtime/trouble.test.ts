@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { Trouble } from '../../src/trouble.ts'
-import { recordingLogger } from '../support/recording-logger.ts'
+import { Trouble } from '../../../src/runtime/trouble.ts'
+import { recordingLogger } from '../../support/doubles/recording-logger.ts'
 
 const TEXTS = { level: 'warn', begins: 'begins', goesOn: 'goes on', over: 'over' } as const
 let now = 0
@@ -15,10 +15,10 @@ afterEach(() => {
 it('is told when it begins, once a minute, and when it is over', () => {
   const logger = recordingLogger()
   const trouble = new Trouble(logger, TEXTS)
-  trouble.isOver({})
+  trouble.end({})
   for (; now < 150_000; now += 500) trouble.happened({ topic: 'a' })
-  trouble.isOver({ topic: 'a' })
-  trouble.isOver({ topic: 'a' })
+  trouble.end({ topic: 'a' })
+  trouble.end({ topic: 'a' })
   expect(logger.lines).toEqual([
     { level: 'warn', fields: { topic: 'a' }, message: 'begins' },
     { level: 'warn', fields: { topic: 'a', forMs: 60_000 }, message: 'goes on' },
@@ -31,7 +31,7 @@ it('begins anew after it was over', () => {
   const logger = recordingLogger()
   const trouble = new Trouble(logger, TEXTS)
   trouble.happened({})
-  trouble.isOver({})
+  trouble.end({})
   trouble.happened({})
   expect(logger.lines.map(({ message }) => message)).toEqual(['begins', 'over', 'begins'])
 })

@@ -2,11 +2,11 @@
 // has to be compiled, so it is not installed with the others. The fake does what version 1.10.1 was seen to do on a
 // real broker; docs/guides/kafka.md says what was tried with that one.
 import { describe, expect, it } from 'vitest'
-import type { PublishResult } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka.ts'
-import { classifyKafkaError } from '../../../src/publishers/kafka-errors.ts'
-import { defer } from '../../support/deferred.ts'
-import { outboxEvent } from '../../support/sample-events.ts'
+import type { PublishResult } from '../../../../src/index.ts'
+import { kafkaPublisher } from '../../../../src/publishers/kafka/kafka-publisher.ts'
+import { classifyKafkaError } from '../../../../src/publishers/kafka/errors.ts'
+import { defer } from '../../../support/timing/deferred.ts'
+import { outboxEvent } from '../../../support/doubles/sample-events.ts'
 
 type Sent = { key: string; value: unknown; headers: unknown; partition?: number }
 type Batch = { acks?: number; topicMessages?: { topic: string; messages: Sent[] }[] }
@@ -96,7 +96,7 @@ describe('kafkaPublisher with a Confluent producer', () => {
   it.each(['retries', 'maxRequestBytes'])('refuses %s, which would do nothing', (option) => {
     const { producer } = fakeConfluent(() => undefined)
     expect(() => kafkaPublisher({ producer: producer as never, [option]: 5 })).toThrow(
-      new RegExp(`${option} means nothing to a Confluent producer`),
+      new RegExp(`${option} has no effect on a Confluent producer`),
     )
   })
 
@@ -125,15 +125,15 @@ describe('an error of librdkafka', () => {
     [-192, 'ERR__MSG_TIMED_OUT', 'transient', 'broker'],
     [-184, undefined, 'transient', 'broker'],
     [-172, 'ERR__STATE', 'transient', 'broker'],
-  ] as const)('with the code %i (%s) is %s %s', (code, type, kind, scope) => {
+  ] as const)('with the code %i (%s) is %s %s', (code, type, kind, blames) => {
     expect(classifyKafkaError('orders', withCode(code, type))).toMatchObject({
       kind,
-      ...(scope && { scope }),
+      ...(blames && { blames }),
     })
   })
 
   it('is called by its name when nobody refused anything', () => {
     const { error } = classifyKafkaError('orders', withCode(-192, 'ERR__MSG_TIMED_OUT'))
-    expect(error.message).toBe("no delivery to the topic 'orders': ERR__MSG_TIMED_OUT")
+    expect(error.message).toBe("could not deliver to the topic 'orders': ERR__MSG_TIMED_OUT")
   })
 })

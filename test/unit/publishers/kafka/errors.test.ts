@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { classifyKafkaError } from '../../../src/publishers/kafka-errors.ts'
+import { classifyKafkaError } from '../../../../src/publishers/kafka/errors.ts'
 
 const protocolError = (type: string) => Object.assign(new Error('from the broker'), { type })
 
@@ -31,7 +31,7 @@ it.each([
 ])('takes %s for trouble of one topic', (type) => {
   expect(classifyKafkaError('orders', protocolError(type))).toMatchObject({
     kind: 'transient',
-    scope: 'topic',
+    blames: 'topic',
   })
 })
 
@@ -39,7 +39,7 @@ it('takes everything else for trouble of the broker', () => {
   for (const error of [protocolError('REQUEST_TIMED_OUT'), new Error('ECONNREFUSED')]) {
     expect(classifyKafkaError('orders', error)).toMatchObject({
       kind: 'transient',
-      scope: 'broker',
+      blames: 'broker',
     })
   }
 })

@@ -1,9 +1,9 @@
 // The words are those of RabbitMQ 3.10. Permissions and limits of a server that others use too are not for a test to
 // change, so these refusals are not caused for real.
 import { describe, expect, it } from 'vitest'
-import { classifyChannelError } from '../../../src/publishers/rabbitmq-errors.ts'
-import { toMessage } from '../../../src/publishers/rabbitmq-message.ts'
-import { outboxEvent } from '../../support/sample-events.ts'
+import { classifyChannelError } from '../../../../src/publishers/rabbitmq/errors.ts'
+import { toMessage } from '../../../../src/publishers/rabbitmq/message.ts'
+import { outboxEvent } from '../../../support/doubles/sample-events.ts'
 
 const refusal = (code: number, text: string) =>
   Object.assign(new Error(`Channel closed by server: ${code} with message "${text}"`), { code })
@@ -12,8 +12,8 @@ function judge(error: Error, { topic = 'orders', bytes = 2, alone = false } = {}
   const written = { value: 'x'.repeat(bytes), headers: {}, contentType: undefined }
   const message = toMessage(outboxEvent({ topic }), written, 'shop', undefined)
   if ('ok' in message) throw message.error
-  const { kind, scope } = classifyChannelError(message, error, alone)
-  return scope ? `${kind} ${scope}` : kind
+  const { kind, blames } = classifyChannelError(message, error, alone)
+  return blames ? `${kind} ${blames}` : kind
 }
 
 describe('a channel that RabbitMQ closed', () => {

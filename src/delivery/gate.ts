@@ -1,0 +1,80 @@
+// Decides whether an event may go now, as far as room, circuits and leases are concerned: before the save, at the
+// hand-over, before a claim and before a send. order.ts decides what it may follow.
+import type { EventRef } from '../event/event.ts'
+import type { TopicSelection } from '../publishers/router.ts'
+import type { Circuits } from './circuits.ts'
+import type { LeasedEvent } from './leased-event.ts'
+import type { Leases } from './leases.ts'
+
+/** What one claim of the fallback may take. */
+export interface ClaimPlan {
+  readonly limit: number
+  /** One event, to find out whether its destination is back. */
+  readonly isProbe: boolean
+  readonly onlyTopics: readonly string[] | null
+  readonly exceptTopics: readonly string[]
+}
+
+export interface GateParts {
+  readonly circuits: Circuits
+  readonly leases: Leases
+  readonly topics: TopicSelection
+  readonly maxInFlight: number
+}
+
+export class Gate {
+  readonly #parts: GateParts
+  #isTaking = false
+
+  constructor(parts: GateParts) {
+    this.#parts = parts
+  }
+
+  /** Lets the immediate path accept events. */
+  startTaking(): void {
+    this.#isTaking = true
+  }
+
+  /** From here on, new events are left to the fallback. Accepted events still go out. */
+  stopTaking(): void {
+    this.#isTaking = false
+  }
+
+  /** Whether the immediate path has room for these and could send them. */
+  takes(events: readonly EventRef[]): boolean {
+    const { leases, maxInFlight } = this.#parts
+    const fits = leases.size + events.length <= maxInFlight
+    const { circuits } = this.#parts
+    return this.#isTaking && fits && events.every(({ topic }) => circuits.isPassable(topic))
+  }
+
+  /** Whether any of these could be sent now, as far as the circuits know. A circuit rings when it lets a probe pass. */
+  reachesAny(events: readonly { readonly event: EventRef }[]): boolean {
+    return events.some(({ event }) => this.#parts.circuits.isPassable(event.topic))
+  }
+
+  /** Right before a send: checks rule 4 and the circuits. The first caller gets the probe. */
+  admit(leased: LeasedEvent): boolean {
+    return this.#parts.leases.isFresh(leased) && this.#parts.circuits.admit(leased.event.topic)
+  }
+
+  /** What the fallback may claim: nothing, one probe, or all that is in reach and one probe per topic due for it. */
+  claims(size: number): ClaimPlan[] {
+    const { circuits, topics } = this.#parts
+    const { broker, blockedTopics, halfOpenTopics, topicsToProbe } = circuits.claimable()
+    const { only: onlyTopics } = topics
+    const exceptTopics = [...topics.except, ...blockedTopics]
+    if (broker === 'out of reach') return []
+    if (broker === 'to probe') return [{ limit: 1, isProbe: true, onlyTopics, exceptTopics }]
+    const probes = topicsToProbe.map((topic): ClaimPlan => {
+      return { limit: 1, isProbe: true, onlyTopics: [topic], exceptTopics: [] }
+    })
+    const inReach = { onlyTopics, exceptTopics: [...exceptTopics, ...halfOpenTopics] }
+    return [{ limit: size, isProbe: false, ...inReach }, ...probes]
+  }
+
+  /** Nothing of the topic can be claimed, so there is no point in asking again with each round. */
+  noProbeFor(topics: readonly string[]): void {
+    for (const topic of topics) this.#parts.circuits.noProbeFor(topic)
+  }
+}

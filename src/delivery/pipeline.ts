@@ -1,0 +1,135 @@
+// One publisher and everything that works for it alone, wired from the record back to the two entrances. Pipelines
+// share the table and the record of outcomes, but not slots, rounds or room in memory: a publisher that hangs delays
+// only its own events.
+import { toError } from '../errors.ts'
+import type { Lifecycle } from '../lifecycle.ts'
+import type { ResolvedOptions } from '../options/options.ts'
+import type { RoutedPublisher, TopicSelection } from '../publishers/router.ts'
+import type { NewLoop } from '../runtime/background.ts'
+import { Bell } from '../runtime/bell.ts'
+import type { Loop } from '../runtime/loop.ts'
+import type { Store } from '../store/outbox/outbox-store.ts'
+import { Circuits } from './circuits.ts'
+import { Fallback } from './fallback.ts'
+import { Gate } from './gate.ts'
+import { Immediate } from './immediate.ts'
+import { Leases } from './leases.ts'
+import type { Recorder } from './record.ts'
+import { Sender } from './send.ts'
+
+/** How long the fallback watches for an event beyond the lease of the one before it. */
+const WATCH_ON_MS = 1_000
+
+export interface PipelineParts {
+  readonly store: Pick<Store<never>, 'claim' | 'renew'>
+  readonly options: ResolvedOptions
+  readonly lifecycle: Lifecycle
+  readonly recorder: Recorder
+  readonly newLoop: NewLoop
+  /** Rung when any fallback may have something to do. */
+  readonly bell: Bell
+}
+
+export class Pipeline {
+  readonly topics: TopicSelection
+  readonly circuits: Circuits
+  readonly leases: Leases
+  readonly gate: Gate
+  readonly immediate: Immediate
+  readonly fallback: Fallback
+  readonly #destination: RoutedPublisher
+  readonly #parts: PipelineParts
+  readonly #sender: Sender
+  readonly #pollLoop: Loop
+
+  constructor(destination: RoutedPublisher, parts: PipelineParts) {
+    const { name, publisher, topics } = destination
+    const { store, options, lifecycle, recorder, newLoop, bell } = parts
+    const [probeDue, leftBehind] = [new Bell(), new Bell()]
+    const circuits = new Circuits({
+      publisher: name,
+      lifecycle,
+      logger: options.logger,
+      bell: probeDue,
+    })
+    const leases = new Leases(store, options.thresholdMs)
+    const gate = new Gate({ circuits, leases, topics, maxInFlight: options.maxInFlight })
+    const sender = new Sender({ publisher, options, gate, circuits, recorder })
+    const perLane = publisher.perLane ?? false
+    const shared = { options, gate, leases, sender, recorder }
+    const fallback = new Fallback({ ...shared, store, destination, lifecycle })
+    const step = options.destinations.length > 1 ? `poll for ${name}` : 'poll'
+    const run = (mayGoOn: () => boolean) => fallback.run(mayGoOn)
+    const pollLoop = newLoop(step, options.pollIntervalMs, run, options.thresholdMs + WATCH_ON_MS)
+    probeDue.onRing(() => pollLoop.look())
+    // An event may be behind one whose record is under way, or that another process holds: until its lease ends, unless
+    // that process renews it.
+    for (const one of [leftBehind, bell]) one.onRing(() => pollLoop.watch())
+
+    this.topics = topics
+    this.circuits = circuits
+    this.leases = leases
+    this.gate = gate
+    this.immediate = new Immediate({ ...shared, perLane, leftBehind })
+    this.fallback = fallback
+    this.#destination = destination
+    this.#parts = parts
+    this.#sender = sender
+    this.#pollLoop = pollLoop
+  }
+
+  get name(): string {
+    return this.#destination.name
+  }
+
+  /** For the log. */
+  get description() {
+    return { publisher: this.name, settlesWithinMs: this.#destination.publisher.settlesWithinMs }
+  }
+
+  /** Lets the fallback look for events that were saved without a lease. */
+  look(): void {
+    this.#pollLoop.watch()
+  }
+
+  async renewOnce(): Promise<void> {
+    this.immediate.sweep()
+    await this.leases.renewOnce()
+  }
+
+  start(): void {
+    const { immediate, poller } = this.#parts.options
+    void this.#connect()
+    if (immediate) this.gate.startTaking()
+    if (poller) this.#pollLoop.start()
+  }
+
+  /** Accepts nothing more. Resolves when everything under way has an outcome. */
+  async drain(): Promise<void> {
+    this.gate.stopTaking()
+    await Promise.all([this.#pollLoop.stop(), this.immediate.idle()])
+    await this.#sender.idle()
+  }
+
+  async close(): Promise<void> {
+    this.circuits.stop()
+    try {
+      await this.#destination.publisher.disconnect?.()
+    } catch (thrown) {
+      const error = toError(thrown)
+      const { options, lifecycle } = this.#parts
+      options.logger.warn({ err: error, publisher: this.name }, 'could not disconnect cleanly')
+      lifecycle.tell('error', { step: 'disconnect', error })
+    }
+  }
+
+  // An unreachable broker is no error here: events wait in the table, and the circuit reports failed sends.
+  async #connect(): Promise<void> {
+    try {
+      await this.#destination.publisher.connect?.()
+    } catch (error) {
+      const fields = { err: error, publisher: this.name }
+      this.#parts.options.logger.warn(fields, 'could not connect yet; events wait in the table')
+    }
+  }
+}

@@ -1,0 +1,188 @@
+// The one place that sends a batch and determines the outcome of each event. Both paths meet here.
+// A crash during a send leaves the rows leased; the fallback sends them again once the lease ends.
+import { performance } from 'node:perf_hooks'
+import { formatDuration, show } from '../checks/duration.ts'
+import { PublishError, toError } from '../errors.ts'
+import type { OutboxEvent } from '../event/event.ts'
+import type { PublishFailure, PublishResult } from '../event/publish-result.ts'
+import type { ResolvedOptions } from '../options/options.ts'
+import type { Publisher } from '../publishers/publisher.ts'
+import { backoffMs, type BackoffOptions } from '../runtime/backoff.ts'
+import { raceTimeout } from '../runtime/race-timeout.ts'
+import type { Circuits } from './circuits.ts'
+import type { Gate } from './gate.ts'
+import type { LeasedEvent, Outcome } from './leased-event.ts'
+import { splitInOrder } from './order.ts'
+import type { Recorder } from './record.ts'
+
+/** What send() returns once each event of the batch has an outcome. The record of the outcomes is under way. */
+export interface Sent {
+  /** Resolves when every known outcome is in the database, or given up after stop(). */
+  readonly recorded: Promise<void>
+  /** Resolves when no event of the batch needs its lease any more: later than `recorded` if outcomes are unknown. */
+  readonly over: Promise<void>
+}
+
+const NOTHING = Promise.resolve()
+
+export interface SenderParts {
+  readonly publisher: Publisher
+  readonly options: ResolvedOptions
+  readonly gate: Gate
+  readonly circuits: Circuits
+  readonly recorder: Recorder
+}
+
+export class Sender {
+  readonly #parts: SenderParts
+  readonly #timeoutMs: number
+  readonly #lateAnswers = new Set<Promise<void>>()
+
+  constructor(parts: SenderParts) {
+    this.#parts = parts
+    this.#timeoutMs = parts.publisher.timeoutMs ?? parts.options.publishTimeoutMs
+  }
+
+  /** Sends what may be sent and gives the rest back. Never rejects. */
+  async send(batch: readonly LeasedEvent[]): Promise<Sent> {
+    const { gate, recorder } = this.#parts
+    const { taken, left } = splitInOrder(
+      batch,
+      ({ event }) => event.lane,
+      (leased) => gate.admit(leased),
+    )
+    const givenBack = left.length > 0 ? recorder.giveBack(left) : NOTHING
+    if (taken.length === 0) return { recorded: givenBack, over: givenBack }
+    const publishing = this.#publish(taken)
+    const results = await raceTimeout(publishing, this.#timeoutMs)
+    if (results === 'late') {
+      this.#giveUpWaiting(taken)
+      const answered = this.#awaitLateAnswer(publishing, taken)
+      this.#lateAnswers.add(answered)
+      void answered.then(() => this.#lateAnswers.delete(answered))
+      return { recorded: givenBack, over: both(answered, givenBack) }
+    }
+    this.#conclude(taken, results)
+    const recorded = both(recorder.record(taken), givenBack)
+    return { recorded, over: recorded }
+  }
+
+  /** Resolves when no send with an unknown outcome is left. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#lateAnswers)
+  }
+
+  async #publish(batch: readonly LeasedEvent[]): Promise<readonly PublishResult[]> {
+    const { publisher, options } = this.#parts
+    const events = batch.map(({ event }) => event)
+    try {
+      const results = await publisher.publish(events, { deadLettersHold: options.deadLettersHold })
+      if (!Array.isArray(results)) throw this.#breach(`${show(results)} instead of an array`)
+      if (results.length !== events.length) {
+        throw this.#breach(`${results.length} results for ${events.length} events`)
+      }
+      // An ack is a fact, whatever is wrong with the other results.
+      return results.map((result) => {
+        const breach = breachOf(result)
+        return breach === null ? result : toTransient(this.#breach(breach), 'topic')
+      })
+    } catch (thrown) {
+      return events.map(() => toTransient(toError(thrown)))
+    }
+  }
+
+  #breach(what: string): PublishError {
+    const { name } = this.#parts.publisher
+    const message = `the publisher ${name} returned ${what}; correct its publish()`
+    return new PublishError('PUBLISH_FAILED', message)
+  }
+
+  /** Notes on each event what became of it. */
+  #conclude(batch: readonly LeasedEvent[], results: readonly PublishResult[]): void {
+    const now = performance.now()
+    this.#parts.circuits.learn(batch, results)
+    for (const [n, leased] of batch.entries()) {
+      const result = results[n]!
+      const { event, committedAt } = leased
+      leased.outcome = result.ok
+        ? {
+            kind: 'published',
+            success: result,
+            latencyMs: committedAt === null ? null : now - committedAt,
+          }
+        : classifyFailure(event, result, this.#parts.options)
+    }
+  }
+
+  // A send cannot be cancelled. Its rows stay leased until the client gives up and the outcome is recorded, or until
+  // the client should have given up; then they are let go. An answer after that still counts if it is an ack, and is
+  // fenced if it is not.
+  async #awaitLateAnswer(
+    publishing: Promise<readonly PublishResult[]>,
+    batch: readonly LeasedEvent[],
+  ): Promise<void> {
+    const { publisher, recorder } = this.#parts
+    const patienceMs = Math.max(0, (publisher.settlesWithinMs ?? 0) - this.#timeoutMs)
+    const recorded = publishing.then((results) => {
+      this.#conclude(batch, results)
+      return { record: recorder.record(batch) }
+    })
+    const answered = await raceTimeout(recorded, patienceMs)
+    if (answered !== 'late') await answered.record
+  }
+
+  #giveUpWaiting(batch: readonly LeasedEvent[]): void {
+    const { circuits } = this.#parts
+    for (const leased of batch) leased.outcome = { kind: 'unknown' }
+    const waited = formatDuration(this.#timeoutMs)
+    const error = new PublishError('PUBLISH_TIMEOUT', `the send did not settle within ${waited}`)
+    circuits.noAnswer(batch, error)
+  }
+}
+
+/** What a failure means for its event. Only a failure that is the event's own fault counts as an attempt. */
+export function classifyFailure(
+  { attempts, maxAttempts }: Pick<OutboxEvent, 'attempts' | 'maxAttempts'>,
+  { kind, error }: PublishFailure,
+  backoff: BackoffOptions,
+): Extract<Outcome, { kind: 'failed' | 'dead' | 'untried' }> {
+  switch (kind) {
+    case 'transient':
+      return { kind: 'failed', error, counts: false, retryInMs: 0 }
+    case 'permanent':
+      return { kind: 'dead', error }
+    case 'rejected': {
+      const attempt = attempts + 1
+      if (attempt >= maxAttempts) return { kind: 'dead', error }
+      return { kind: 'failed', error, counts: true, retryInMs: backoffMs(attempt, backoff) }
+    }
+    case 'held':
+      return { kind: 'untried' }
+  }
+}
+
+const KINDS = ['transient', 'permanent', 'rejected', 'held']
+
+/** What is wrong with a result, because publishers may be written in JavaScript; null if nothing is. */
+function breachOf(result: PublishResult | null | undefined): string | null {
+  if (result?.ok === true) return null
+  if (result?.ok !== false) return "a result whose 'ok' is neither true nor false"
+  const { kind, error, blames = 'broker' } = result
+  if (!KINDS.includes(kind)) {
+    return `a failure whose 'kind' is ${show(kind)} instead of one of ${KINDS.join(', ')}`
+  }
+  if (typeof error !== 'object' || error === null)
+    return `a failure whose 'error' is ${show(error)}`
+  if ('scope' in result) return "a failure with 'scope', which is now called 'blames'"
+  if (blames === 'broker' || blames === 'topic') return null
+  return `a failure whose 'blames' is ${show(blames)} instead of 'broker' or 'topic'`
+}
+
+function toTransient(error: Error, blames: 'broker' | 'topic' = 'broker'): PublishFailure {
+  return { ok: false, kind: 'transient', error, blames }
+}
+
+async function both(one: Promise<void>, other: Promise<void>): Promise<void> {
+  await one
+  await other
+}

@@ -1,0 +1,65 @@
+// The shapes of an event, from what the application emits to what a publisher receives.
+
+/** A number must be a whole number that JavaScript represents exactly. It is stored as text. */
+export type AggregateId = string | number | bigint
+
+/** Optional details of an event. */
+export interface EventDetails {
+  /** The topic of the event. @default what its declaration or the option `topic` says, else the aggregate type */
+  topic?: string
+  /** Ties the events of one request together. Sent as the header `correlation-id`. */
+  correlationId?: string
+  /** W3C trace context. Sent as the header `traceparent`. */
+  traceparent?: string
+  /** Further headers, text only. */
+  headers?: Readonly<Record<string, string>>
+  /** When it happened, if not now. @default the database's clock at the moment of saving */
+  occurredAt?: Date
+  /** How many times a failing event is tried. @default its declaration, `maxAttemptsByType`, `maxAttempts` */
+  maxAttempts?: number
+}
+
+/** A domain event as the application emits it, without a catalog. */
+export interface NewEvent extends EventDetails {
+  /** What happened, in the past tense: `OrderCompleted`. At most 255 bytes. */
+  type: string
+  /** The kind of thing that it happened to: `order`. At most 255 bytes. */
+  aggregateType: string
+  /** Which one. Becomes the message key, so that one aggregate stays in one partition, in order. At most 512 bytes. */
+  aggregateId: AggregateId
+  /** Anything that JSON represents exactly. docs/guides/payloads.md lists what is refused. */
+  payload: unknown
+}
+
+/** Identifies an event in logs and lifecycle events. Never includes the payload. */
+export interface EventRef {
+  readonly id: string
+  readonly type: string
+  readonly aggregateType: string
+  readonly aggregateId: string
+  readonly topic: string
+}
+
+/** An event that passed all checks and waits for the end of its unit of work. */
+export interface PreparedEvent extends EventRef {
+  /** Events of one lane are sent in the order of `seq`. Events of different lanes have no order. */
+  readonly lane: number
+  /** JSON text, exactly as it is stored and sent. */
+  readonly payload: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly occurredAt: Date | null
+  readonly maxAttempts: number
+}
+
+/** A saved event as a publisher receives it, from either path. */
+export interface OutboxEvent extends PreparedEvent {
+  /** Its place in the order of saving. */
+  readonly seq: number
+  readonly occurredAt: Date
+  /** Failed attempts so far. */
+  readonly attempts: number
+}
+
+export function refOf({ id, type, aggregateType, aggregateId, topic }: EventRef): EventRef {
+  return { id, type, aggregateType, aggregateId, topic }
+}

@@ -1,0 +1,41 @@
+// The store on Postgres, assembled from its statements.
+import type { Database, Executor } from '../../drivers/driver.ts'
+import { migrate } from '../migrate.ts'
+import { qualifiedName } from '../table-name.ts'
+import { claimStatement } from './claim.ts'
+import { countDeadLettersStatement } from './count-dead-letters.ts'
+import { countPendingStatement } from './count-pending.ts'
+import { countUnroutedStatement } from './count-unrouted.ts'
+import { discardDeadLettersStatement, retryDeadLettersStatement } from './change-dead-letters.ts'
+import { listDeadLettersStatement } from './list-dead-letters.ts'
+import type { Store, StoreRules } from './outbox-store.ts'
+import { purgeStatement } from './purge.ts'
+import { recordFailedStatement } from './record-failed.ts'
+import { recordPublishedStatement } from './record-published.ts'
+import { renewStatement } from './renew.ts'
+import { saveStatement } from './save.ts'
+import type { StatementContext } from './statement.ts'
+import { statsStatement } from './stats.ts'
+import { verifyStatement } from './verify.ts'
+
+export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<Executor> {
+  const { table, statementTimeoutMs } = rules
+  const context: StatementContext = { db, statementTimeoutMs, rules, outbox: qualifiedName(table) }
+  return {
+    save: saveStatement(context),
+    claim: claimStatement(context),
+    renew: renewStatement(context),
+    recordPublished: recordPublishedStatement(context),
+    recordFailed: recordFailedStatement(context),
+    purge: purgeStatement(context),
+    listDeadLetters: listDeadLettersStatement(context),
+    retryDeadLetters: retryDeadLettersStatement(context),
+    discardDeadLetters: discardDeadLettersStatement(context),
+    countDeadLetters: countDeadLettersStatement(context),
+    countUnrouted: countUnroutedStatement(context),
+    countPending: countPendingStatement(context),
+    stats: statsStatement(context),
+    verify: verifyStatement(context),
+    migrate: () => migrate(db, 'outbox', table),
+  }
+}

@@ -1,0 +1,128 @@
+// The save: the last statement before COMMIT. For each event it returns the earlier, pending events of its lane, which
+// the event has to follow (see delivery/order.ts). A database function finds them, because Postgres caches its
+// plan; planning that query with each INSERT took longer than everything else.
+import type { Executor } from '../../drivers/driver.ts'
+import { sql, type SQL } from '../../drivers/sql.ts'
+import type { OutboxEvent, PreparedEvent } from '../../event/event.ts'
+import { run } from '../database.ts'
+import { lockName, qualifiedName, type TableName } from '../table-name.ts'
+import type { Lease, SavedEvent } from './outbox-store.ts'
+import { type AnyNumber, OCCURRED_AT, toDate } from './rows.ts'
+import type { StatementContext } from './statement.ts'
+
+const PREPARE = { prepare: true }
+
+interface SavedRow {
+  id: string
+  seq: string
+  follows: string | null
+  occurredAt: AnyNumber
+}
+
+export function saveStatement({ outbox, rules }: StatementContext) {
+  const follows = followsFunction(rules.table)
+
+  // The locks are taken in the order of their hashes, so two units of work cannot deadlock here, and only the INSERT
+  // and COMMIT follow. This is a separate statement, so that the INSERT sees what was committed while it waited.
+  async function lockLanes(tx: Executor, events: readonly PreparedEvent[]) {
+    const lanes = JSON.stringify(events.map(({ lane }) => lane))
+    await run(
+      tx,
+      'lock lanes',
+      sql`
+        select pg_advisory_xact_lock(k.hash) from (
+          select distinct hashtextextended(${lockName(rules.table)}::text || lane, 0) as hash
+          from json_array_elements_text(${lanes}::text::json) as lane order by 1
+        ) k`,
+    )
+  }
+
+  // clock_timestamp(), never now(): now() is when the transaction began, and by the time of the save a unit of work may
+  // be older than its events' lease (rule 2). The ORDER BY makes `seq` follow the order of emit(). Events without a
+  // lease belong to the fallback, which keeps the order by itself.
+  function insert(events: readonly PreparedEvent[], lease: Lease): SQL {
+    const isLeased = lease.ms > 0
+    return sql`
+      insert into ${outbox} as o (id, lane, aggregate_type, aggregate_id, event_type, topic, payload,
+        headers, max_attempts, available_at, lease_token, worker_id, occurred_at)
+      select e.id, e.lane, e.aggregate_type, e.aggregate_id, e.event_type, e.topic, e.payload,
+        e.headers, e.max_attempts, clock_timestamp() + ${lease.ms}::float8 * interval '1 ms',
+        ${isLeased ? lease.token : null}::text::uuid, ${lease.workerId}::text,
+        coalesce(to_timestamp(e.occurred_ms / 1000), clock_timestamp())
+      from ${rowsOf(events)} e order by e.n
+      returning o.id::text, o.seq::text, ${OCCURRED_AT}, case when ${isLeased}::boolean
+        then ${follows.name}(o.lane, o.seq, ${rules.deadLettersHold}::boolean)::text end as follows`
+  }
+
+  return async (
+    tx: Executor,
+    events: readonly PreparedEvent[],
+    lease: Lease,
+  ): Promise<SavedEvent[]> => {
+    if (rules.lockKeys) await lockLanes(tx, events)
+    const rows = await run<SavedRow>(tx, 'save events', insert(events, lease), PREPARE)
+    if (rows.length === 1) return [toSaved(events[0]!, rows[0]!)]
+    const byId = new Map(rows.map((row) => [row.id, row]))
+    return events.map((event) => toSaved(event, byId.get(event.id)!))
+  }
+}
+
+/** The database function behind `follows`, from drizzle/0001_follows.sql. */
+export function followsFunction(table: TableName) {
+  const name = qualifiedName({ ...table, name: `${table.name}_follows` })
+  return { name, signature: `${name.text}(bigint, bigint, boolean)` }
+}
+
+// The emitted object itself is sent, with the fields that only the database knows added to it.
+function toSaved(event: PreparedEvent, row: SavedRow): SavedEvent {
+  const saved: OutboxEvent = Object.assign(event, {
+    seq: Number(row.seq),
+    occurredAt: toDate(row.occurredAt),
+    attempts: 0,
+  })
+  return { event: saved, follows: readSeqs(row.follows) }
+}
+
+function readSeqs(text: string | null): readonly number[] | 'unknown' {
+  if (text === null) return 'unknown'
+  return text === '{}' ? [] : text.slice(1, -1).split(',').map(Number)
+}
+
+// Most units of work emit one event. Postgres reads parameters for it in half the time that JSON takes. A JSON null
+// payload comes out of the recordset as SQL NULL, hence the coalesce.
+function rowsOf(events: readonly PreparedEvent[]): SQL {
+  const [one] = events
+  if (!one || events.length > 1) {
+    return sql`(select n, id, lane, aggregate_type, aggregate_id, event_type, topic,
+        coalesce(payload, 'null') as payload, headers, max_attempts, occurred_ms
+      from json_to_recordset(${encodeRows(events)}::text::json) as r(n int, id uuid, lane bigint,
+        aggregate_type text, aggregate_id text, event_type text, topic text, payload json,
+        headers json, max_attempts int, occurred_ms float8))`
+  }
+  return sql`(select 0 as n, ${one.id}::text::uuid as id, ${one.lane}::float8::bigint as lane,
+      ${one.aggregateType}::text as aggregate_type,
+      ${one.aggregateId}::text as aggregate_id, ${one.type}::text as event_type,
+      ${one.topic}::text as topic, ${one.payload}::text::json as payload,
+      ${JSON.stringify(one.headers)}::text::json as headers, ${one.maxAttempts}::int as max_attempts,
+      ${one.occurredAt?.getTime() ?? null}::float8 as occurred_ms)`
+}
+
+// The payload already is JSON, so it is inserted as it is, without being quoted and parsed again.
+function encodeRows(events: readonly PreparedEvent[]): string {
+  const rows = events.map((event, n) => {
+    const columns = JSON.stringify({
+      n,
+      id: event.id,
+      lane: event.lane,
+      aggregate_type: event.aggregateType,
+      aggregate_id: event.aggregateId,
+      event_type: event.type,
+      topic: event.topic,
+      headers: event.headers,
+      max_attempts: event.maxAttempts,
+      occurred_ms: event.occurredAt?.getTime() ?? null,
+    })
+    return `${columns.slice(0, -1)},"payload":${event.payload}}`
+  })
+  return `[${rows.join(',')}]`
+}
