@@ -39,6 +39,7 @@ export type MakeContender = (stage: Stage) => Promise<Contender>
 
 export const CONTENDERS = [
   'aftercommit',
+  'emit-in',
   'dual-write',
   'textbook',
   'pg-transactional-outbox-polling',

@@ -41,6 +41,10 @@ export const CONTENDER_TEXTS: Record<ContenderName, About> = {
     driver: 'postgres.js, Drizzle',
     tuned: 'claims of 1,000 from the first one on, rows deleted once they are published',
   },
+  'emit-in': {
+    ...MARK,
+    what: 'this library in a transaction that the application begins: emitIn(), which has to notice the COMMIT by itself',
+  },
   'dual-write': {
     ...MARK,
     what: 'a mark: commits, then sends and waits for the ack; a crash in between loses the event',

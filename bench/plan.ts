@@ -29,6 +29,7 @@ const tuned = (contender: ContenderName): Variant => ({ contender, tuned: true }
 const DUAL_WRITE = byDefault('dual-write')
 const TEXTBOOK = byDefault('textbook')
 const BARE_IDEA = byDefault('bare-idea')
+const EMIT_IN = byDefault('emit-in')
 const POSTGRES_ONLY = byDefault('postgres-only')
 const KAFKAJS_ONLY = byDefault('kafkajs-only')
 const OURS_TUNED = tuned('aftercommit')
@@ -69,7 +70,7 @@ export function makePlan({ quick, only }: BenchArguments): Step[] {
   }
   if (has('latency')) {
     const load: Load = { ...ONE_EVENT, seconds: quick ? 3 : 10, concurrency: 1, perSecond: 50 }
-    const field = quick ? [OURS, DUAL_WRITE] : [OURS, DUAL_WRITE, TEXTBOOK, ...TUNED_PEERS]
+    const field = [OURS, EMIT_IN, DUAL_WRITE, ...(quick ? [] : [TEXTBOOK, ...TUNED_PEERS])]
     loads('latency', field, load, { paced: true })
   }
   if (has('overhead')) steps.push(...inTurns([overheadStep(quick ? 200 : 500)], rounds))

@@ -40,6 +40,7 @@ export function judgeTargets(results: Results): Target[] {
     ),
     ...latency('50 a second', [1.2, 1.5], calm),
     ...latency('64 concurrent', [0.3, 0.5], busy),
+    atMost('latency p50 of emitIn(), 50 a second, in ms', 100, calm?.['emit-in']?.latencyMs.p50, 1),
     atLeast(
       'throughput against postgres-only, 64 concurrent',
       0.6,

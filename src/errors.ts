@@ -52,7 +52,7 @@ export class OutboxOptionsError extends OutboxError {
 
 export function noTransaction(): OutboxOptionsError {
   return new OutboxOptionsError(
-    'tx must be an open transaction, such as the one that withOutbox() or once() passes to its callback, not a database or a client',
+    'tx must be an open transaction, such as the one that a callback receives, not a database or a client without BEGIN',
   )
 }
 

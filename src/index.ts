@@ -22,10 +22,20 @@ export type {
   AnyDatabase,
   Database,
   DrizzleDatabase,
+  HandleOf,
+  OwnTransactionOf,
   TransactionOf,
   TransactionSettings,
 } from './drivers/driver.ts'
-export type { CatalogEmit, CatalogEvent, Emit, EmitOf } from './event/emit.ts'
+export type {
+  CatalogEmit,
+  CatalogEmitIn,
+  CatalogEvent,
+  Emit,
+  EmitIn,
+  EmitInOf,
+  EmitOf,
+} from './event/emit.ts'
 export type { UnitOfWorkOptions } from './unit-of-work/unit-of-work.ts'
 export type { DeadLetterListing, DeadLetters, DeadLetterSelection } from './upkeep/dead-letters.ts'
 export type { HealthFlag, HealthLimits, OutboxHealth, OutboxStats } from './upkeep/health.ts'

@@ -1,6 +1,8 @@
 // Typed lifecycle events, which report to the application what happens in the background.
 // They are signals only: a listener that throws, or an async one that rejects, changes nothing on the path.
 import { EventEmitter } from 'eventemitter3'
+import { suggest } from './checks/checks.ts'
+import { OutboxOptionsError } from './errors.ts'
 import type { EventRef } from './event/event.ts'
 import type { Logger } from './runtime/logger.ts'
 
@@ -75,6 +77,20 @@ export interface LifecycleEvents {
   error: (failure: { step: string; error: Error }) => void
 }
 
+const NAMES: Record<keyof LifecycleEvents, true> = {
+  'event:saved': true,
+  'event:published': true,
+  'event:duplicate': true,
+  'event:failed': true,
+  'event:dead': true,
+  'batch:claimed': true,
+  'poll:done': true,
+  'circuit:open': true,
+  'circuit:half-open': true,
+  'circuit:closed': true,
+  error: true,
+}
+
 /** What users see: they can listen, and only the outbox emits. */
 export interface OutboxEvents {
   on<Name extends keyof LifecycleEvents>(name: Name, listener: LifecycleEvents[Name]): this
@@ -122,6 +138,14 @@ export class Lifecycle {
   // Without a guard, a listener that throws would stop the other listeners and the caller, and an async one that
   // rejects would end the process. A listener always gets the same guard, so that off() can find it.
   #guard(event: string, listener: (signal: never) => unknown): Guarded {
+    if (!Object.hasOwn(NAMES, event)) {
+      throw new OutboxOptionsError(
+        `there is no lifecycle event '${event}'; ${suggest(event, Object.keys(NAMES))}`,
+      )
+    }
+    if (typeof listener !== 'function') {
+      throw new OutboxOptionsError(`the listener for '${event}' must be a function`)
+    }
     const complain = (err: unknown) =>
       this.#logger.error({ err, event }, 'a lifecycle listener failed')
     const guard: Guarded =

@@ -11,18 +11,28 @@ import { Delivery } from './delivery/delivery.ts'
 import { renewIntervalMs } from './delivery/leases.ts'
 import { Recorder } from './delivery/record.ts'
 import { databaseOf } from './drivers/database-of.ts'
-import type { AnyDatabase, Executor, TransactionOf } from './drivers/driver.ts'
+import type {
+  AnyDatabase,
+  Database,
+  Executor,
+  HandleOf,
+  OwnTransactionOf,
+  TransactionOf,
+} from './drivers/driver.ts'
 import type { EventCatalog } from './event/catalog.ts'
-import type { EmitOf } from './event/emit.ts'
+import type { EmitInOf, EmitOf } from './event/emit.ts'
 import { Lifecycle, type OutboxEvents } from './lifecycle.ts'
 import { type OutboxOptions, type ResolvedOptions, resolveOptions } from './options/options.ts'
 import type { Store } from './store/outbox/outbox-store.ts'
 import { postgresStore } from './store/outbox/postgres.ts'
 import { Backlog } from './unit-of-work/backlog.ts'
+import { EmitIn } from './unit-of-work/emit-in.ts'
 import { type UnitOfWorkOptions, UnitsOfWork } from './unit-of-work/unit-of-work.ts'
-import { DeadLetters } from './upkeep/dead-letters.ts'
+import { DeadLetterDesk, type DeadLetters } from './upkeep/dead-letters.ts'
+import { reportHeldBack } from './upkeep/held-back.ts'
 import { Health, type HealthLimits, type OutboxHealth, type OutboxStats } from './upkeep/health.ts'
 import { outboxKinds, Retention } from './upkeep/retention.ts'
+import { compareSettings } from './upkeep/shared-settings.ts'
 import { Unrouted } from './upkeep/unrouted.ts'
 
 /** The limit for closing connections, after everything has been sent or given up. */
@@ -36,10 +46,16 @@ export function createOutbox<
   TDb extends AnyDatabase,
   TEvents extends EventCatalog | undefined = undefined,
 >(options: OutboxOptions<TDb, TEvents>): Outbox<TDb, TEvents> {
-  return new Outbox(options)
+  return new HybridOutbox(options)
 }
 
-export class Outbox<
+/** What createOutbox() returns. Without private members, so that a test can stand in for it with a plain object. */
+export interface Outbox<
+  TDb extends AnyDatabase = AnyDatabase,
+  TEvents extends EventCatalog | undefined = undefined,
+> extends Pick<HybridOutbox<TDb, TEvents>, keyof HybridOutbox<TDb, TEvents>> {}
+
+class HybridOutbox<
   TDb extends AnyDatabase = AnyDatabase,
   TEvents extends EventCatalog | undefined = undefined,
 > implements AsyncDisposable
@@ -50,6 +66,9 @@ export class Outbox<
   readonly #recorder: Recorder
   readonly #delivery: Delivery
   readonly #units: UnitsOfWork
+  readonly #emitIn: EmitIn
+  readonly #database: Database<unknown>
+  #handle: HandleOf<TDb> | null = null
   readonly #retention: Retention
   readonly #health: Health
   readonly #renewLoop: Loop
@@ -62,8 +81,8 @@ export class Outbox<
 
   /** Events that the outbox gave up on: list, retry or discard them. */
   readonly deadLetters: DeadLetters
+  readonly #deadLetterDesk: DeadLetterDesk
 
-  /** @internal Use createOutbox(). */
   constructor(given: OutboxOptions<TDb, TEvents>) {
     const options = resolveOptions(given)
     const { logger, deadLettersHold, maxBacklog } = options
@@ -78,6 +97,10 @@ export class Outbox<
     const backlog = maxBacklog === null ? null : new Backlog({ store, max: maxBacklog, recorder })
     const units = new UnitsOfWork({ db, store, options, backlog, delivery })
 
+    const emitIn = new EmitIn({ db, store, options, units, backlog, delivery, newLoop, bell })
+
+    compareSettings(db.client, options)
+    if (options.orderScopes) reportHeldBack(lifecycle, options.orderScopes, logger)
     const unrouted = new Unrouted(store, options.routedTopics, logger)
     this.#options = options
     this.#lifecycle = lifecycle
@@ -85,9 +108,12 @@ export class Outbox<
     this.#recorder = recorder
     this.#delivery = delivery
     this.#units = units
+    this.#emitIn = emitIn
+    this.#database = db
     this.#retention = new Retention(outboxKinds(store, options), logger)
     this.#health = new Health({ store, delivery, unrouted, lifecycle, deadLettersHold })
-    this.deadLetters = new DeadLetters({ store, logger, bell })
+    this.#deadLetterDesk = new DeadLetterDesk({ store, logger, bell })
+    this.deadLetters = this.#deadLetterDesk
     this.#renewLoop = newLoop('renew', renewIntervalMs(options.thresholdMs), async () => {
       await delivery.renewOnce()
       return false
@@ -96,7 +122,7 @@ export class Outbox<
       return this.#retention.runOnce()
     })
     this.#checkLoop = newLoop('dead-letter check', options.deadLetterCheckMs ?? 0, async () => {
-      await this.deadLetters.check()
+      await this.#deadLetterDesk.check()
       await unrouted.check()
       return false
     })
@@ -110,7 +136,8 @@ export class Outbox<
   /**
    * Runs `work` in a transaction. Events emitted inside are saved in its last statement and published after COMMIT; the
    * returned promise does not wait for the broker. If `work` throws, everything rolls back and withOutbox() rethrows
-   * the error unchanged. Inside another unit of work it joins that one.
+   * the error unchanged. Inside another unit of work it joins that one. Do not call it inside a transaction that your own
+   * code began: it would commit separately. Begin that one on `outbox.db`, or use emitIn().
    */
   withOutbox<T>(
     work: (tx: TransactionOf<TDb>, emit: EmitOf<TEvents>) => Promise<T> | T,
@@ -122,6 +149,25 @@ export class Outbox<
   /** Emits into the unit of work that encloses this call, at any depth. Throws outside of one. */
   get emit(): EmitOf<TEvents> {
     return this.#units.emit as EmitOf<TEvents>
+  }
+
+  /**
+   * Your own database handle, watched: each `transaction()` that is begun on it (`begin()` with postgres.js) is a unit of
+   * work, so code that has transactions of its own can emit() inside them. As on your handle, each is a transaction
+   * of its own, even inside another one.
+   */
+  get db(): HandleOf<TDb> {
+    return (this.#handle ??= this.#database.watched((work, settings) =>
+      this.#units.transact(work, settings),
+    ) as HandleOf<TDb>)
+  }
+
+  /**
+   * Saves into a transaction that your own code began, and publishes soon after its COMMIT, never after a rollback.
+   * Await it before that transaction ends. If it rejects, let the transaction fail.
+   */
+  get emitIn(): EmitInOf<OwnTransactionOf<TDb>, TEvents> {
+    return this.#emitIn.emitIn as unknown as EmitInOf<OwnTransactionOf<TDb>, TEvents>
   }
 
   /** Creates or updates the outbox table. Safe to call from many processes at once. */
@@ -189,6 +235,7 @@ export class Outbox<
     if (!immediate && !poller) return
     this.#renewLoop.start()
     this.#delivery.start()
+    this.#emitIn.start()
     const { logger, workerId, thresholdMs } = this.#options
     const publishers = this.#delivery.descriptions
     logger.info({ publishers, workerId, thresholdMs }, 'outbox started')
@@ -196,6 +243,7 @@ export class Outbox<
 
   async #stop(): Promise<void> {
     const { stopTimeoutMs, logger } = this.#options
+    await raceTimeout(this.#emitIn.stop(), CLOSE_TIMEOUT_MS, KEEP_ALIVE)
     if ((await raceTimeout(this.#delivery.drain(), stopTimeoutMs, KEEP_ALIVE)) === 'late') {
       const publishers = this.#delivery.draining
       logger.warn(

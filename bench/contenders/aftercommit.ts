@@ -33,7 +33,7 @@ export const make: MakeContender = async (stage) => {
   }
 }
 
-function toEvent({ id, key, payload }: BenchEvent) {
+export function toEvent({ id, key, payload }: BenchEvent) {
   return {
     type: 'OrderPlaced',
     aggregateType: 'order',

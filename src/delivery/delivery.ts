@@ -37,9 +37,17 @@ export class Delivery implements NextStep {
       if (lifecycle.hasListeners('event:saved')) {
         for (const { event } of saved) lifecycle.tell('event:saved', { event: refOf(event) })
       }
+      if (!birth) return this.leave(saved.map(({ event }) => event))
       for (const [pipeline, own] of this.#divide(saved, ({ event }) => event)) {
-        if (birth) pipeline.immediate.accept(own, birth)
-        else if (pipeline.gate.reachesAny(own)) pipeline.look()
+        pipeline.immediate.accept(own, birth)
+      }
+    })
+  }
+
+  leave(events: readonly PreparedEvent[]): void {
+    this.#context.runInAsyncScope(() => {
+      for (const [pipeline, own] of this.#divide(events, (event) => event)) {
+        if (pipeline.gate.reachesAny(own)) pipeline.look()
       }
     })
   }

@@ -49,8 +49,8 @@ export class Gate {
   }
 
   /** Whether any of these could be sent now, as far as the circuits know. A circuit rings when it lets a probe pass. */
-  reachesAny(events: readonly { readonly event: EventRef }[]): boolean {
-    return events.some(({ event }) => this.#parts.circuits.isPassable(event.topic))
+  reachesAny(events: readonly EventRef[]): boolean {
+    return events.some(({ topic }) => this.#parts.circuits.isPassable(topic))
   }
 
   /** Right before a send: checks rule 4 and the circuits. The first caller gets the probe. */

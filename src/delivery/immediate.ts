@@ -172,7 +172,7 @@ export class Immediate {
     const { leases, gate, leftBehind } = this.#parts
     await over
     leases.drop(events)
-    if (isLeft && gate.reachesAny(events)) leftBehind.ring()
+    if (isLeft && gate.reachesAny(events.map(({ event }) => event))) leftBehind.ring()
   }
 }
 

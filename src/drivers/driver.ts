@@ -42,7 +42,20 @@ export interface OpenTransaction<TTx> extends Executor {
   savepoint<T>(work: (inner: OpenTransaction<TTx>) => Promise<T>): Promise<T>
 }
 
-export interface Database<TTx> extends Executor {
+/** Begins a transaction that the library watches, and runs the work in it. */
+type Transact = (work: (tx: unknown) => unknown, settings?: TransactionSettings) => Promise<unknown>
+
+/** A transaction that the application began: runs the work inside it, and is told of its end. */
+export interface Marked {
+  run<T>(work: () => T): T
+  end(): void
+}
+
+/**
+ * `TTx` is what a unit of work receives, `TOwn` any transaction that the application begins itself, and `THandle` what
+ * it begins them on.
+ */
+export interface Database<TTx, TOwn = TTx, THandle = unknown> extends Executor {
   /** The owner of the connections. Two databases on one client have the same one. */
   readonly client: unknown
   /** Resolves only after a confirmed COMMIT. If the work fails, rolls back and rejects with its error. */
@@ -52,6 +65,12 @@ export interface Database<TTx> extends Executor {
   ): Promise<T>
   /** Uses a transaction that a callback received, from begin() or from the client itself. Its opener ends it. */
   join(tx: TTx): OpenTransaction<TTx>
+  /** Runs statements in a transaction that the application began itself. Rejects what is not an open transaction. */
+  enlist(tx: TTx | TOwn): Promise<Executor>
+  /** The application's own handle, whose transactions are begun by `transact`. */
+  watched(transact: Transact): THandle
+  /** Calls `mark` for each transaction that the application begins on its own handle. */
+  mark(mark: () => Marked): void
 }
 
 /** Any Drizzle Postgres database: postgres-js, node-postgres, PGlite and others. */
@@ -69,12 +88,23 @@ export interface DrizzleDatabase {
 
 /** What the option `db` accepts. */
 // oxlint-disable-next-line typescript/no-explicit-any
-export type AnyDatabase = DrizzleDatabase | Database<any>
+export type AnyDatabase = DrizzleDatabase | Database<any, any, any>
 
 /** The transaction that a database passes to its callback: the client's own type, with the user's schema. */
 export type TransactionOf<TDb extends AnyDatabase> =
-  TDb extends Database<infer TTx>
+  // oxlint-disable-next-line typescript/no-explicit-any
+  TDb extends Database<infer TTx, any, any>
     ? TTx
     : TDb extends DrizzleDatabase
       ? Parameters<Parameters<TDb['transaction']>[0]>[0]
       : never
+
+/** What emitIn() accepts as a transaction. */
+export type OwnTransactionOf<TDb extends AnyDatabase> =
+  // oxlint-disable-next-line typescript/no-explicit-any
+  TDb extends Database<any, infer TOwn, any> ? TransactionOf<TDb> | TOwn : TransactionOf<TDb>
+
+/** What `outbox.db` is: the application's own handle, watched. */
+export type HandleOf<TDb extends AnyDatabase> =
+  // oxlint-disable-next-line typescript/no-explicit-any
+  TDb extends Database<any, any, infer THandle> ? THandle : TDb

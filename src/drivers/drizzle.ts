@@ -1,7 +1,6 @@
 // Drizzle over any Postgres driver. It has no hook for savepoints or for the end of a transaction, so the callback gets
 // a proxy of the transaction, with a session of its own. Drizzle also does not say whether COMMIT committed or rolled
 // back, so no statement may get through that would end the transaction, or fail behind the save.
-import type { EventEmitter } from 'node:events'
 import { noTransaction, overError } from '../errors.ts'
 import type { Statement } from './sql.ts'
 import { deadEnd } from './dead-end.ts'
@@ -12,7 +11,10 @@ import type {
   QueryOptions,
   TransactionWatch,
 } from './driver.ts'
+import { onOwnConnection } from './drizzle-pool.ts'
 import { type Life, noteLoss, runInClient } from './lost-connection.ts'
+import { keepArrayTypes } from './postgres-js-types.ts'
+import { markTransactions, unmarked } from './mark-transactions.ts'
 import { refuseControl } from './transaction-text.ts'
 
 /** A Drizzle transaction: runs statements and nests. */
@@ -20,10 +22,17 @@ interface DrizzleTransaction extends Pick<DrizzleDatabase, 'execute'> {
   transaction<T>(work: (tx: DrizzleTransaction) => Promise<T>): Promise<T>
 }
 
-export function drizzleDatabase(db: DrizzleDatabase): Database<DrizzleTransaction> {
+export function drizzleDatabase<TDb extends DrizzleDatabase>(
+  db: TDb,
+): Database<DrizzleTransaction, DrizzleTransaction, TDb> {
+  const { $client } = db as { $client?: unknown }
   return {
-    client: (db as { $client?: unknown }).$client ?? db,
-    query: (statement, options) => execute(db, statement, options),
+    client: $client ?? db,
+    query: async (statement, options) => {
+      const rows = await execute(db, statement, options)
+      keepArrayTypes($client)
+      return rows
+    },
     begin: async <T>(
       work: (open: OpenTransaction<DrizzleTransaction>) => Promise<T>,
       settings = {},
@@ -33,9 +42,7 @@ export function drizzleDatabase(db: DrizzleDatabase): Database<DrizzleTransactio
       // The work ends before COMMIT, the connection at any time.
       const connection: Life = { end: null }
       const life: Life = { end: null }
-      const listener = new ErrorListener()
       const run = async (tx: DrizzleTransaction) => {
-        listener.listenTo(sessionOf(tx)?.client)
         try {
           return await work(openTransaction(tx, life))
         } finally {
@@ -43,21 +50,39 @@ export function drizzleDatabase(db: DrizzleDatabase): Database<DrizzleTransactio
         }
       }
       const begin = (callback: typeof run) => {
-        const transaction = db.transaction(callback, config)
+        const transaction = onOwnConnection(db, sessionOf(db), (own) =>
+          unmarked(db, 'transaction', own)(callback, config),
+        )
         // If it fails while the work goes on, its connection is gone.
         transaction.catch((error: unknown) => (life.end ??= { error }))
         return transaction
       }
-      return await runInClient(connection, begin, run).finally(() => listener.stop())
+      return await runInClient(connection, begin, run)
     },
     // The opener of the transaction knows when it is over.
     join(tx) {
-      // A database itself has no rollback(), and would begin a separate transaction.
-      if (typeof (tx as { rollback?: unknown } | null)?.rollback !== 'function')
-        throw noTransaction()
+      requireTransaction(tx)
       return openTransaction(tx, { end: null })
     },
+    enlist: async (tx) => {
+      requireTransaction(tx)
+      return { query: (statement, options) => execute(tx, statement, options) }
+    },
+    watched: (transact) =>
+      new Proxy(db, {
+        get(target, property) {
+          if (property === 'transaction') return transact
+          const value: unknown = Reflect.get(target, property, target)
+          return typeof value === 'function' ? (value.bind(target) as unknown) : value
+        },
+      }),
+    mark: (mark) => markTransactions(db, 'transaction', mark),
   }
+}
+
+/** A database itself has no rollback(), and would begin a separate transaction. */
+function requireTransaction(tx: unknown): void {
+  if (typeof (tx as { rollback?: unknown } | null)?.rollback !== 'function') throw noTransaction()
 }
 
 function openTransaction(tx: DrizzleTransaction, life: Life): OpenTransaction<DrizzleTransaction> {
@@ -66,24 +91,6 @@ function openTransaction(tx: DrizzleTransaction, life: Life): OpenTransaction<Dr
     query: (statement, options) => execute(tx, statement, options),
     savepoint: (work) => nest(tx, life, work),
     guarded: (watch) => guard(tx, life, watch),
-  }
-}
-
-// A connection of node-postgres that dies in a transaction emits 'error' on its client and nowhere else. Without a
-// listener, that ends the process.
-class ErrorListener {
-  #client: EventEmitter | null = null
-  readonly #ignore = () => {}
-
-  listenTo(client: unknown): void {
-    const { on, off } = (client ?? {}) as Partial<EventEmitter>
-    if (typeof on !== 'function' || typeof off !== 'function') return
-    this.#client = client as EventEmitter
-    this.#client.on('error', this.#ignore)
-  }
-
-  stop(): void {
-    this.#client?.off('error', this.#ignore)
   }
 }
 
@@ -201,12 +208,11 @@ async function execute(
   { text, values }: Statement,
   { prepare = false }: QueryOptions = {},
 ) {
-  const built = { sql: text, params: [...values] }
-  const session = prepare ? preparingSession(db) : null
+  const client = prepare ? preparingClient(db) : null
   try {
-    const result = await (session
-      ? session.prepareQuery(built, undefined, 'aftercommit', false).execute()
-      : db.execute(asQuery(built)))
+    const result = await (client
+      ? client.unsafe(text, [...values], { prepare })
+      : db.execute(asQuery({ sql: text, params: [...values] })))
     // postgres-js returns the rows, node-postgres and PGlite an object around them.
     return (Array.isArray(result) ? result : (result as { rows: unknown[] }).rows) as unknown[]
   } catch (thrown) {
@@ -220,26 +226,15 @@ function asQuery(built: { sql: string; params: unknown[] }) {
   return { getSQL: () => ({ toQuery: () => built }) }
 }
 
-/** The session as Drizzle's query builders use it. It prepares a query that has a name. */
-interface PreparingSession {
-  prepareQuery(
-    query: { sql: string; params: unknown[] },
-    fields: undefined,
-    name: string,
-    inArrays: false,
-  ): { execute(): Promise<unknown> }
+interface PreparingClient {
+  unsafe(text: string, values: unknown[], options: { prepare: boolean }): Promise<unknown>
 }
 
-// Of Drizzle's drivers, only postgres.js knows whether its connections keep prepared statements: it prepares nothing if
-// it was created with `prepare: false`.
-function preparingSession(db: object): PreparingSession | null {
-  const session: unknown = sessionOf(db)
-  const { client, prepareQuery } = (session ?? {}) as {
-    client?: { unsafe?: unknown }
-    prepareQuery?: unknown
-  }
-  const knows = typeof client?.unsafe === 'function' && typeof prepareQuery === 'function'
-  return knows ? (session as PreparingSession) : null
+// Of the clients under Drizzle, only postgres.js knows whether its connections keep prepared statements: it prepares
+// nothing if it was created with `prepare: false`. We call it directly, as Drizzle's own way changes with its versions.
+function preparingClient(db: object): PreparingClient | null {
+  const client = sessionOf(db)?.client as Partial<PreparingClient> | undefined
+  return typeof client?.unsafe === 'function' ? (client as PreparingClient) : null
 }
 
 /** Whether this is Drizzle's wrapper around the driver's error. Its message prints every parameter. */

@@ -1,14 +1,14 @@
 // node-postgres without Drizzle: `createOutbox({ db: nodePostgres(pool) })`. We check out a client, begin and commit on
 // it, and always release it; if it may be broken, with the error, so that the pool drops it. The command tag of COMMIT
 // shows whether it committed: after a failed statement, Postgres reports ROLLBACK and no error.
-import type { Pool, PoolClient, QueryConfig } from 'pg'
+import type { ClientBase, Pool, PoolClient, QueryConfig } from 'pg'
 import { noTransaction, OutboxOptionsError, overError, rolledBack, toError } from '../errors.ts'
 import type { Statement } from './sql.ts'
 import { requireMethods } from '../checks/checks.ts'
-import type { Database, OpenTransaction, TransactionWatch } from './driver.ts'
+import type { Database, Executor, OpenTransaction, TransactionWatch } from './driver.ts'
 import { deadEnd } from './dead-end.ts'
 import { refuseSingleClient } from './node-postgres-pool.ts'
-import { refuseControl, settingsText } from './transaction-text.ts'
+import { refuseControl, requireOpen, settingsText } from './transaction-text.ts'
 
 /** What a unit of work receives: the query() of a client, and a way to nest. */
 export interface NodePostgresTransaction {
@@ -19,7 +19,9 @@ export interface NodePostgresTransaction {
 }
 
 /** A database for createOutbox(), from a Pool. The outbox never closes the pool and leaves its 'error' event alone. */
-export function nodePostgres(pool: Pool): Database<NodePostgresTransaction> {
+export function nodePostgres(
+  pool: Pool,
+): Database<NodePostgresTransaction, Pick<ClientBase, 'query'>, never> {
   refuseSingleClient('nodePostgres()', pool)
   requireMethods('pool', pool, ['connect', 'query', 'on'], 'a Pool of node-postgres')
   if ((pool.options as { binary?: boolean } | undefined)?.binary) {
@@ -32,7 +34,22 @@ export function nodePostgres(pool: Pool): Database<NodePostgresTransaction> {
     query: async (statement) => (await pool.query(configOf(statement))).rows,
     begin: (work, settings) => begin(pool, `begin ${settingsText(settings)}`, work),
     join,
+    enlist,
+    watched() {
+      throw new OutboxOptionsError(
+        'a Pool of node-postgres has no transaction() to watch; use withOutbox(), or emitIn(client, event) on the client where you began the transaction',
+      )
+    },
+    // BEGIN is a statement like any other here, so transactions of the application cannot be seen.
+    mark() {},
   }
+}
+
+async function enlist(tx: NodePostgresTransaction | Pick<ClientBase, 'query'>): Promise<Executor> {
+  const isPoolOrDatabase = ['totalCount', 'begin'].some((name) => name in Object(tx))
+  if (typeof tx?.query !== 'function' || isPoolOrDatabase) throw noTransaction()
+  if (!('savepoint' in tx)) await requireOpen((text) => tx.query(text))
+  return { query: async (statement) => (await tx.query(configOf(statement))).rows }
 }
 
 type Open = OpenTransaction<NodePostgresTransaction>

@@ -1,19 +1,33 @@
 // postgres.js without Drizzle: `createOutbox({ db: postgresJs(sql) })`. A unit of work is sql.begin(), and its callback
 // gets postgres.js's own TransactionSql. Two things are prevented: that ROLLBACK on a lost connection throws where no
 // caller can catch it, and that queries are sent after the unit of work has ended.
-import type { Sql, TransactionSql } from 'postgres'
+import type { ReservedSql, Sql, TransactionSql } from 'postgres'
 import { noTransaction, OutboxOptionsError, overError } from '../errors.ts'
 import type { Statement } from './sql.ts'
-import type { Database, OpenTransaction, QueryOptions, TransactionWatch } from './driver.ts'
+import type {
+  Database,
+  Executor,
+  OpenTransaction,
+  QueryOptions,
+  TransactionWatch,
+} from './driver.ts'
 import { deadEnd } from './dead-end.ts'
 import { type Life, noteLoss, runInClient } from './lost-connection.ts'
+import { markTransactions, unmarked } from './mark-transactions.ts'
+import { keepArrayTypes } from './postgres-js-types.ts'
 import { refuseRenaming } from './postgres-js-transform.ts'
-import { controlError, refuseControl, settingsText } from './transaction-text.ts'
+import {
+  controlError,
+  parseSettings,
+  refuseControl,
+  requireOpen,
+  settingsText,
+} from './transaction-text.ts'
 
 /** A database for createOutbox(), from the client that postgres() returned. The outbox never closes it. */
 export function postgresJs<TTypes extends Types>(
   sql: Sql<TTypes>,
-): Database<TransactionSql<TTypes>> {
+): Database<TransactionSql<TTypes>, ReservedSql<TTypes>, Sql<TTypes>> {
   if (typeof sql !== 'function' || typeof sql.begin !== 'function') {
     throw new OutboxOptionsError(
       'postgresJs() takes the client itself, from postgres(url), not a transaction or a reserved connection',
@@ -22,9 +36,25 @@ export function postgresJs<TTypes extends Types>(
   refuseRenaming('postgresJs()', sql)
   return {
     client: sql,
-    query: (statement, options) => read(build(sql, statement, options)),
+    query: async (statement, options) => {
+      const rows = await read(build(sql, statement, options))
+      keepArrayTypes(sql)
+      return rows
+    },
     begin: (work, settings) => begin(sql, settingsText(settings), work),
     join,
+    enlist,
+    watched: (transact) => {
+      const watchedBegin = (...given: unknown[]) => {
+        const work = given.pop() as (tx: unknown) => unknown
+        return transact(work, parseSettings(given.join(' ')))
+      }
+      return new Proxy(sql, {
+        get: (target, property) =>
+          property === 'begin' ? watchedBegin : (Reflect.get(target, property, target) as unknown),
+      })
+    },
+    mark: (mark) => markTransactions(sql, 'begin', mark),
   }
 }
 
@@ -40,7 +70,8 @@ async function begin<TTypes extends Types, T>(
   try {
     return await runInClient(
       life,
-      (callback: (tx: TransactionSql<TTypes>) => Promise<T>) => sql.begin(settings, callback),
+      (callback: (tx: TransactionSql<TTypes>) => Promise<T>) =>
+        unmarked(sql, 'begin')(settings, callback),
       (tx) => work(openTransaction(tx, life)),
     )
   } catch (error) {
@@ -85,6 +116,17 @@ function join<TTypes extends Types>(tx: TransactionSql<TTypes>): Open<TTypes> {
     savepoint: async (work) => (await tx.savepoint((inner) => work(join(inner)))) as never,
     guarded: (watch) => guard(tx, { end: null }, watch),
   }
+}
+
+// Only sql.begin() hands out a client that has savepoint(). On a reserved connection, the application begins by itself.
+async function enlist<TTypes extends Types>(
+  tx: TransactionSql<TTypes> | ReservedSql<TTypes>,
+): Promise<Executor> {
+  const { savepoint, release } = (tx ?? {}) as { savepoint?: unknown; release?: unknown }
+  const isReserved = typeof release === 'function'
+  if (typeof savepoint !== 'function' && !isReserved) throw noTransaction()
+  if (isReserved) await requireOpen((text) => tx.unsafe(text).simple())
+  return { query: (statement, options) => read(build(tx, statement, options)) }
 }
 
 function checkAlive({ end }: Life): void {

@@ -3,7 +3,7 @@
 import { show } from '../checks/duration.ts'
 import { EventRefusedError, OutboxOptionsError } from '../errors.ts'
 import type { AggregateId } from './event.ts'
-import type { AsJson } from './payload.ts'
+import type { AsJson, WithoutBigint } from './payload.ts'
 import { prepareEvent } from './prepare.ts'
 import {
   type InputOf,
@@ -78,7 +78,9 @@ const KNOWN = ['aggregate', 'key', 'schema', 'topic', 'headers', 'maxAttempts', 
 export function event<Schema extends StandardSchema>(
   declaration: SchemaEvent<Schema>,
 ): EventDeclaration<InputOf<Schema>, OutputOf<Schema>>
-export function event<Payload>(declaration: PlainEvent<Payload>): EventDeclaration<Payload, Payload>
+export function event<Payload>(
+  declaration: PlainEvent<Payload>,
+): EventDeclaration<WithoutBigint<Payload>, Payload>
 export function event(declaration: AnyDeclaration): AnyDeclaration {
   return declaration
 }

@@ -52,6 +52,31 @@ export type EmitOf<TEvents extends EventCatalog | undefined> = [TEvents] extends
   ? CatalogEmit<TEvents>
   : Emit
 
+/** emitIn(): as emit(), but into the transaction that is given. */
+export interface EmitIn<TTx> {
+  (tx: TTx, events: readonly NewEvent[]): Promise<string[]>
+  (tx: TTx, event: NewEvent): Promise<string>
+}
+
+/** emitIn() for the events of a catalog. */
+export interface CatalogEmitIn<TTx, TEvents extends EventCatalog> {
+  (tx: TTx, events: readonly CatalogEvent<TEvents>[]): Promise<string[]>
+  (tx: TTx, event: CatalogEvent<TEvents>): Promise<string>
+  <Name extends keyof TEvents & string>(
+    tx: TTx,
+    type: Name,
+    payload: EmittedPayload<TEvents, Name>,
+    details?: EventDetails,
+  ): Promise<string>
+}
+
+/** The emitIn() of an outbox that was created with this `events` option. */
+export type EmitInOf<TTx, TEvents extends EventCatalog | undefined> = [TEvents] extends [
+  EventCatalog,
+]
+  ? CatalogEmitIn<TTx, TEvents>
+  : EmitIn<TTx>
+
 /** One event or an array of events, or the name, payload and details of one event. */
 export type EmitArguments = readonly [first: unknown, payload?: unknown, details?: unknown]
 

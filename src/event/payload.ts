@@ -12,6 +12,17 @@ export type AsJson<T> = unknown extends T
       ? { [Key in keyof T]: AsJson<T[Key]> }
       : T
 
+/** A payload type whose bigints cannot be assigned: JSON has none, and emit() would refuse the value. */
+export type WithoutBigint<T> = unknown extends T
+  ? T
+  : T extends bigint
+    ? never
+    : T extends { toJSON(): unknown } | ((...given: never[]) => unknown)
+      ? T
+      : T extends object
+        ? { [Key in keyof T]: WithoutBigint<T[Key]> }
+        : T
+
 export function encodePayload(type: string, payload: unknown): string {
   // Maps each child to its parent, to name the place of a refused value.
   const places = new Map<unknown, { holder: unknown; key: string }>()

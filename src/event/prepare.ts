@@ -148,12 +148,24 @@ function collectHeaders(
     headers.push(['correlation-id', requireHeaderValue('correlation-id', correlationId)])
   }
   if (traceparent !== undefined) {
-    headers.push(['traceparent', requireHeaderValue('traceparent', traceparent)])
+    headers.push(['traceparent', requireTraceparent(type, traceparent)])
   }
   if (version !== undefined) {
     headers.push(['event-version', requireHeaderValue('event-version', version)])
   }
   return Object.fromEntries(headers) as Record<string, string>
+}
+
+// W3C trace context: version, trace id, parent id and flags, in lower-case hex. Ids of zeros and the version ff are
+// invalid; versions after 00 may add fields. A consumer's tracer would ignore anything else without a word.
+const TRACEPARENT =
+  /^(?:00-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}|(?!00|ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:-[\x20-\x7e]*)?)$/
+
+function requireTraceparent(type: string, value: unknown): string {
+  if (typeof value === 'string' && TRACEPARENT.test(value)) return value
+  throw refuse(
+    `${type}: traceparent must be a W3C trace context such as '00-<32 hex digits>-<16 hex digits>-01'; pass the one of your tracer, or leave it out`,
+  )
 }
 
 /** Returns the headers if they are an object. A string or a list would become headers called 0, 1, 2. */

@@ -14,7 +14,12 @@ import type {
 import { OutboxOptionsError } from '../errors.ts'
 import type { Loop } from '../runtime/loop.ts'
 import { raceTimeout } from '../runtime/race-timeout.ts'
-import { openOn, runSurrounded, secondTransaction } from '../unit-of-work/surroundings.ts'
+import {
+  markTransactions,
+  openOn,
+  runSurrounded,
+  secondTransaction,
+} from '../unit-of-work/surroundings.ts'
 import { StartStop } from '../runtime/start-stop.ts'
 import { isSerializationFailure } from '../store/database.ts'
 import { type InboxStore, inboxStore } from '../store/inbox/inbox-store.ts'
@@ -81,6 +86,7 @@ export class Inbox<
     const database = databaseOf(given.db)
     const store = inboxStore(database, options)
     const newLoop = backgroundLoops(options.logger)
+    markTransactions(database)
     this.#database = database
     this.#options = options
     this.#store = store

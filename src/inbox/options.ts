@@ -55,8 +55,8 @@ export interface InboxOptions<
   table?: string
   /** Whether start() creates or updates the table. @default false */
   migrate?: boolean
-  /** A logger with the methods of pino. @default silent */
-  logger?: Logger
+  /** A logger with the methods of pino; false for none. @default warnings and errors go to the console */
+  logger?: Logger | false
 }
 
 export interface ResolvedInboxOptions extends InboxRules {

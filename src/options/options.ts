@@ -32,6 +32,7 @@ import {
   requireMethods,
   requireName,
   requireOneOf,
+  suggest,
   withoutUndefined,
 } from '../checks/checks.ts'
 
@@ -142,8 +143,8 @@ export interface OutboxOptions<
   enabled?: boolean
   /** Names this process in the rows that it holds. @default host name and process id */
   workerId?: string
-  /** A logger with the methods of pino. @default silent */
-  logger?: Logger
+  /** A logger with the methods of pino; false for none. @default warnings and errors go to the console */
+  logger?: Logger | false
 }
 
 export interface ResolvedOptions extends EmitRules, StoreRules {
@@ -244,7 +245,7 @@ export function resolveOptions(
     maxInFlight: requireCount('maxInFlight', options.maxInFlight, 1_000_000),
     maxBacklog: optional(options.maxBacklog, (max) => requireCount('maxBacklog', max, 2 ** 30)),
     maxAttempts: requireCount('maxAttempts', options.maxAttempts, 1_000_000),
-    maxAttemptsByType: resolveAttemptsByType(options.maxAttemptsByType),
+    maxAttemptsByType: resolveAttemptsByType(options.maxAttemptsByType, options.events),
     backoffBaseMs: requireDuration('backoffBase', options.backoffBase, 0),
     backoffMaxMs: requireDuration('backoffMax', options.backoffMax, 0),
     maxPayloadBytes: requireCount('maxPayloadBytes', options.maxPayloadBytes, 2 ** 28),
@@ -368,9 +369,19 @@ function optional<T, R>(value: T | undefined, resolve: (value: T) => R): R | nul
   return value === undefined ? null : resolve(value)
 }
 
-function resolveAttemptsByType(byType: unknown): Readonly<Record<string, number>> {
+function resolveAttemptsByType(
+  byType: unknown,
+  events: EventCatalog | undefined,
+): Readonly<Record<string, number>> {
   if (typeof byType !== 'object' || byType === null) {
     throw new OutboxOptionsError(`maxAttemptsByType must be an object, got ${show(byType)}`)
+  }
+  const declared = Object.keys(events ?? byType)
+  const unknown = Object.keys(byType).find((type) => !declared.includes(type))
+  if (unknown !== undefined) {
+    throw new OutboxOptionsError(
+      `maxAttemptsByType names '${unknown}', which the catalog does not declare; ${suggest(unknown, declared)}`,
+    )
   }
   const entries = Object.entries(byType as Record<string, unknown>).map(
     ([type, count]) => [type, requireCount(`maxAttemptsByType.${type}`, count, 1_000_000)] as const,

@@ -10,8 +10,16 @@ export interface Logger {
 
 const silence = (): void => {}
 
-/** The default: a library does not write to the application's console. */
+/** For `logger: false`. */
 export const silentLogger: Logger = { debug: silence, info: silence, warn: silence, error: silence }
+
+/** The default: what has gone wrong in the background shows, and nothing else does. */
+const consoleLogger: Logger = {
+  debug: silence,
+  info: silence,
+  warn: (fields, message) => console.warn(`aftercommit: ${message}`, fields),
+  error: (fields, message) => console.error(`aftercommit: ${message}`, fields),
+}
 
 /** Keeps a logger that throws from changing anything on the path (rule 10). */
 export function guardLogger(logger: Logger): Logger {
@@ -32,13 +40,14 @@ export function guardLogger(logger: Logger): Logger {
   }
 }
 
-export function resolveLogger(logger: Logger | undefined): Logger {
-  if (logger === undefined) return silentLogger
+export function resolveLogger(logger: Logger | false | undefined): Logger {
+  if (logger === false) return silentLogger
+  if (logger === undefined) return guardLogger(consoleLogger)
   requireMethods(
     'logger',
     logger,
     ['debug', 'info', 'warn', 'error'],
-    'pino-shaped: debug, info, warn, error',
+    'false, or pino-shaped: debug, info, warn, error',
   )
   return guardLogger(logger)
 }

@@ -71,6 +71,12 @@ export class Loop {
     this.#cycle = this.#context.runInAsyncScope(begin)
   }
 
+  /** The next run begins in this time, unless it would anyway. A run that fails rests by itself. */
+  wakeWithin(ms: number): void {
+    if (!this.#started || this.#cycle || this.#failures > 0) return
+    if (performance.now() + ms < this.#dueAt) this.#wakeIn(ms)
+  }
+
   /**
    * For work that may be possible now. Runs now, unless the last such run found nothing less than 250 ms ago; then it
    * runs when they are over. So calls at any rate do not become a storm of runs.

@@ -15,4 +15,6 @@ export interface NextStep {
   takesAny(events: readonly PreparedEvent[]): boolean
   /** Only after a confirmed COMMIT. `birth` is null when the events were saved without a lease. */
   handOver(saved: readonly SavedEvent[], birth: BirthLease | null): void
+  /** Committed without a lease: wakes the fallback for those that it could send now. */
+  leave(events: readonly PreparedEvent[]): void
 }

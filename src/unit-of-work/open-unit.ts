@@ -13,6 +13,7 @@ type Nested = (tx: unknown) => unknown
 
 /** The transaction itself, or a savepoint in it. Everything that happens in a level is undone with it. */
 export interface Level extends Surrounding {
+  readonly owner: object
   readonly unit: OpenUnit
   readonly parent: Level | null
   /** The transaction as the callback sees it. */
@@ -28,7 +29,14 @@ type Emitted = { readonly level: Level } & (
   | { readonly refusal: unknown }
 )
 
-export interface OpenUnitParts extends Pick<Surrounding, 'owner' | 'client'> {
+const levels = new WeakMap<object, Level>()
+
+/** The level whose callback received this transaction, if it is one of ours. */
+export function levelOf(tx: unknown): Level | undefined {
+  return levels.get(tx as object)
+}
+
+export interface OpenUnitParts extends Pick<Level, 'owner' | 'client'> {
   readonly open: OpenTransaction<unknown>
   readonly options: ResolvedOptions
   readonly backlog: Backlog | null
@@ -53,7 +61,10 @@ export class OpenUnit {
 
   readonly emit: Emit = ((...given: EmitArguments) => {
     const here = innermostOf(this.#root.owner) as Level | undefined
-    const level = here?.unit === this ? here : this.#root
+    return this.emitAt(here?.unit === this ? here : this.#root, given)
+  }) as Emit
+
+  emitAt(level: Level, given: EmitArguments): string | string[] {
     if (this.#sealed) throw overError('emit() was called')
     try {
       if (level.state !== 'open') throw nestedOverError()
@@ -66,7 +77,7 @@ export class OpenUnit {
       this.#emitted.push({ level, refusal })
       throw refusal
     }
-  }) as Emit
+  }
 
   /**
    * Work that joined this unit at the level has failed. Half of it may be done, so the level cannot be kept, even if the
@@ -105,7 +116,7 @@ export class OpenUnit {
   #openLevel(
     open: OpenTransaction<unknown>,
     parent: Level | null,
-    { owner, client }: Pick<Surrounding, 'owner' | 'client'>,
+    { owner, client }: Pick<Level, 'owner' | 'client'>,
     nesting: Nesting,
   ): Level {
     const savepoint = (work: Nested) => this.#nest(open, level, work)
@@ -128,6 +139,7 @@ export class OpenUnit {
       nesting,
       state: 'open',
     }
+    levels.set(tx as object, level)
     return level
   }
 

@@ -1,12 +1,14 @@
-// The transactions of ours that enclose the running code, from the innermost outwards. All outboxes and inboxes share
-// one storage: each further one would slow every promise of the process, and could not see the others.
+// The transactions that enclose the running code, from the innermost outwards: ours, and those that the application
+// began where we can see it. All outboxes and inboxes share one storage: each further one would slow every promise of the
+// process, and could not see the others.
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Database, Marked } from '../drivers/driver.ts'
 import { OutboxError } from '../errors.ts'
 
 export interface Surrounding {
-  readonly kind: 'withOutbox()' | 'once()'
-  /** The outbox or inbox that opened it. */
-  readonly owner: object
+  readonly kind: 'withOutbox()' | 'once()' | 'a transaction of your own'
+  /** The outbox or inbox that opened it. null: the application. */
+  readonly owner: object | null
   /** The client whose connections it runs on. */
   readonly client: unknown
   readonly outer: Surrounding | undefined
@@ -38,6 +40,20 @@ export async function runSurrounded<T>(
   }
 }
 
+/** From now on, the transactions that the application begins on its own handle are surroundings too. */
+export function markTransactions(db: Database<unknown>): void {
+  const { client } = db
+  db.mark((): Marked => {
+    let over = false
+    const about = { kind: 'a transaction of your own', owner: null, client } as const
+    const one: Surrounding = { ...about, outer: enclosing(), isOver: () => over }
+    return {
+      run: (work) => storage.run(one, work),
+      end: () => (over = true),
+    }
+  })
+}
+
 /** The innermost surrounding that the owner opened. */
 export function innermostOf(owner: object): Surrounding | undefined {
   return find((one) => one.owner === owner)
@@ -57,15 +73,23 @@ function find(isIt: (one: Surrounding) => boolean): Surrounding | undefined {
 // The two would commit separately: an event could be recorded as handled while what it emitted is rolled back, or the
 // other way round. With a pool of one connection they would wait for each other.
 export function secondTransaction(
-  call: Surrounding['kind'],
+  call: 'withOutbox()' | 'once()',
   inside: Surrounding['kind'],
 ): OutboxError {
-  const remedy =
-    call === 'withOutbox()' && inside === 'withOutbox()'
-      ? 'use one outbox for both, or begin the second unit of work after the first has ended'
-      : 'use one transaction for both: outbox.withOutbox((tx, emit) => inbox.onceIn(tx, message, ...))'
   return new OutboxError(
     'NESTED',
-    `${call} inside ${inside} would open a second transaction, which commits separately from the first; ${remedy}`,
+    `${call} inside ${inside} would open a second transaction, which commits separately from the first; ${remedyFor(call, inside)}`,
   )
 }
+
+function remedyFor(call: 'withOutbox()' | 'once()', inside: Surrounding['kind']): string {
+  if (inside === 'a transaction of your own') {
+    return call === 'once()' ? 'use onceIn(tx, message, ...)' : OWN_TRANSACTION_REMEDY
+  }
+  return call === 'withOutbox()' && inside === 'withOutbox()'
+    ? 'use one outbox for both, or save into the first transaction with emitIn(tx, event)'
+    : 'use one transaction for both: outbox.withOutbox((tx, emit) => inbox.onceIn(tx, message, ...))'
+}
+
+export const OWN_TRANSACTION_REMEDY =
+  'begin that one on outbox.db, or save into it with outbox.emitIn(tx, event)'

@@ -11,7 +11,13 @@ import type { PreparedEvent } from '../event/event.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { BirthLease, NextStep } from './hand-over.ts'
 import { OpenUnit, type Level, awaitAll } from './open-unit.ts'
-import { openOn, innermostOf, secondTransaction } from './surroundings.ts'
+import {
+  innermostOf,
+  markTransactions,
+  openOn,
+  OWN_TRANSACTION_REMEDY,
+  secondTransaction,
+} from './surroundings.ts'
 import { isSerializationFailure } from '../store/database.ts'
 import type { SavedEvent, Store } from '../store/outbox/outbox-store.ts'
 import { rejectUnknown, requireBoolean, requireCount, requireOneOf } from '../checks/checks.ts'
@@ -45,6 +51,15 @@ type Work<T> = (tx: never, emit: never) => Promise<T> | T
 const KNOWN = ['nested', 'retry', 'isolationLevel', 'accessMode', 'deferrable']
 const RETRY_JITTER_MS = 20
 
+/** What to do instead of calling emit() outside a unit of work, by the transaction that is open there. */
+const REMEDIES = {
+  none: 'wrap the work in outbox.withOutbox()',
+  'withOutbox()': 'use the emit() of the outbox whose unit of work this is, or emitIn(tx, event)',
+  'once()':
+    'to emit while handling a message, use outbox.withOutbox((tx, emit) => inbox.onceIn(tx, message, ...))',
+  'a transaction of your own': OWN_TRANSACTION_REMEDY,
+} as const
+
 export class UnitsOfWork {
   readonly #parts: UnitsOfWorkParts
   /** The lease token of every event that this outbox saves. */
@@ -52,21 +67,28 @@ export class UnitsOfWork {
 
   constructor(parts: UnitsOfWorkParts) {
     this.#parts = parts
+    markTransactions(parts.db)
   }
 
   /** For code deep in the call stack that has no `emit` of its own. */
   readonly emit: Emit = ((...given: Parameters<Emit>) => {
     const level = innermostOf(this) as Level | undefined
     if (level) return level.unit.emit(...given)
-    const remedy =
-      openOn(this.#parts.db.client) === 'once()'
-        ? 'to emit while handling a message, use outbox.withOutbox((tx, emit) => inbox.onceIn(tx, message, ...))'
-        : 'wrap the work in outbox.withOutbox()'
+    const remedy = REMEDIES[openOn(this.#parts.db.client) ?? 'none']
     throw new OutboxError(
       'NO_UNIT_OF_WORK',
       `emit() was called outside a unit of work, so there is no transaction to save the event in; ${remedy}`,
     )
   }) as Emit
+
+  /**
+   * A unit of work that the application begins on its own handle. As there, it is always a transaction of its own, even
+   * inside another one.
+   */
+  async transact<T>(work: (tx: never) => Promise<T> | T, settings: TransactionSettings = {}) {
+    checkSettings(settings)
+    return await this.#runOnce(work, settings)
+  }
 
   async run<T>(work: Work<T>, options: UnitOfWorkOptions = {}): Promise<T> {
     if (typeof work !== 'function') {

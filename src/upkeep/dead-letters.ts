@@ -41,12 +41,14 @@ export interface DeadLettersParts {
   readonly bell: Bell
 }
 
-export class DeadLetters {
+/** What `outbox.deadLetters` offers. */
+export interface DeadLetters extends Pick<DeadLetterDesk, 'list' | 'retry' | 'discard'> {}
+
+export class DeadLetterDesk {
   readonly #store: DeadLetterStore
   readonly #logger: Logger
   readonly #bell: Bell
 
-  /** @internal Use outbox.deadLetters. */
   constructor({ store, logger, bell }: DeadLettersParts) {
     this.#store = store
     this.#logger = logger
@@ -80,7 +82,7 @@ export class DeadLetters {
     return count
   }
 
-  /** @internal Logs a warning while there are dead letters. */
+  /** Logs a warning while there are dead letters. */
   async check(): Promise<void> {
     const byType = await this.#store.countDeadLetters(COUNTED)
     const count = Object.values(byType).reduce((sum, ofType) => sum + ofType, 0)

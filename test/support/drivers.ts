@@ -27,9 +27,18 @@ export type TestDriver<TDb extends AnyDatabase = AnyDatabase> = {
   /** Runs a statement in a transaction that this driver handed out. */
   readonly query: (tx: unknown, text: string) => Promise<Rows>
   readonly nest: <T>(tx: unknown, work: (inner: never) => Promise<T>) => Promise<T>
+  /** A transaction as an application begins it on its own, past the outbox. */
+  readonly begin: <T>(db: unknown, work: (tx: never) => Promise<T>) => Promise<T>
+  /** How an application begins one on `outbox.db`. Missing where the client has no such function. */
+  readonly beginOn?: <T>(
+    handle: unknown,
+    work: (tx: never) => Promise<T>,
+    isolation?: 'serializable',
+  ) => Promise<T>
 }
 
-type Nests = { transaction: (work: unknown) => Promise<never> }
+type Nests = { transaction: (work: unknown, config?: unknown) => Promise<never> }
+type Begins = { begin: (...given: unknown[]) => Promise<never> }
 type NestsNatively = { savepoint: (work: unknown) => Promise<never> }
 
 const drizzled = {
@@ -38,6 +47,9 @@ const drizzled = {
     return (Array.isArray(result) ? result : (result as { rows: Rows }).rows) as Rows
   },
   nest: (tx: unknown, work: unknown) => (tx as Nests).transaction(work),
+  begin: (db: unknown, work: unknown) => (db as Nests).transaction(work),
+  beginOn: (handle: unknown, work: unknown, isolationLevel?: string) =>
+    (handle as Nests).transaction(work, isolationLevel ? { isolationLevel } : undefined),
 }
 const savepoints = { nest: (tx: unknown, work: unknown) => (tx as NestsNatively).savepoint(work) }
 
@@ -84,6 +96,11 @@ export const onPostgresJs: TestDriver = {
   name: 'postgres.js',
   ...savepoints,
   query: async (tx, text) => [...(await (tx as postgres.TransactionSql).unsafe(text))],
+  begin: (db, work) => (db as { client: Begins }).client.begin(work),
+  beginOn: (handle, work, isolation) =>
+    isolation
+      ? (handle as Begins).begin(`isolation level ${isolation}`, work)
+      : (handle as Begins).begin(work),
   open(url, settings = {}) {
     const { client, close } = openClient(url, settings)
     return { db: postgresJs(client), close }
@@ -94,6 +111,24 @@ export const onNodePostgres: TestDriver = {
   name: 'node-postgres',
   ...savepoints,
   query: async (tx, text) => (await (tx as NodePostgresTransaction).query<Rows[number]>(text)).rows,
+  async begin(db, work) {
+    const client = await (db as { client: pg.Pool }).client.connect()
+    let broken: Error | undefined
+    const noteBroken = (error: Error) => (broken ??= error)
+    client.on('error', noteBroken)
+    try {
+      await client.query('BEGIN')
+      const result = await work(client as never)
+      await client.query('COMMIT')
+      return result
+    } catch (error) {
+      await client.query('ROLLBACK').catch(noteBroken)
+      throw error
+    } finally {
+      client.off('error', noteBroken)
+      client.release(broken)
+    }
+  },
   open(url, settings = {}) {
     const { pool, close } = openPool(url, settings)
     return { db: nodePostgres(pool), close }

@@ -26,6 +26,7 @@ const UNHURRIED = {
   publishTimeout: '10s',
   pollInterval: '1h',
   poller: false,
+  logger: false,
 } as const
 
 /** For tests that watch a lease end: long enough to be kept by a busy machine. */

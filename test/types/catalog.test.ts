@@ -94,7 +94,11 @@ it('takes the events of the catalog, each with its payload', () => {
         ).toEqualTypeOf<string>()
         expectTypeOf(take({ type: 'OrderCompleted', payload })).toEqualTypeOf<string>()
         const many = take([
-          { type: 'OrderCompleted', payload, traceparent: '00-1-2-01' },
+          {
+            type: 'OrderCompleted',
+            payload,
+            traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+          },
           { type: 'ZodEvent', payload: { id: 1, at: '2026-01-02' } },
           { type: 'ValibotEvent', payload: { id: '17' }, topic: 'elsewhere' },
         ])
@@ -180,6 +184,21 @@ it("keeps each driver's own transaction, with a catalog and without", () => {
       // @ts-expect-error without a catalog there are no names
       emit('ArktypeEvent', { id: 'a' })
     })
+  }
+  expectTypeOf(check).toBeFunction()
+})
+
+it('refuses a bigint in a plain payload type, which JSON does not have', () => {
+  const counted = defineEvents({
+    Counted: event<{ id: string; deep: { total: bigint }[]; at: Date; note?: string | null }>({
+      aggregate: 'counter',
+      key: (e) => e.id,
+    }),
+  })
+  const check = (outbox: Outbox<PostgresJsDatabase, typeof counted>) => {
+    // @ts-expect-error a bigint has to be text
+    outbox.emit('Counted', { id: 'a', deep: [{ total: 1n }], at: new Date() })
+    outbox.emit('Counted', { id: 'a', deep: [], at: new Date(), note: null })
   }
   expectTypeOf(check).toBeFunction()
 })

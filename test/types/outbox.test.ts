@@ -3,6 +3,10 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres'
 import type { PgliteDatabase } from 'drizzle-orm/pglite'
 import type { PostgresJsDatabase, PostgresJsTransaction } from 'drizzle-orm/postgres-js'
 import { expectTypeOf, it } from 'vitest'
+import type { nodePostgres, NodePostgresTransaction } from '../../src/drivers/node-postgres.ts'
+import type { postgresJs } from '../../src/drivers/postgres-js.ts'
+import type { PoolClient } from 'pg'
+import type { ReservedSql, Sql, TransactionSql } from 'postgres'
 import type { DrizzleDatabase, NewEvent, Outbox, OutboxOptions } from '../../src/index.ts'
 
 type Schema = Record<string, never>
@@ -43,4 +47,57 @@ it('types the signals of lifecycle events', () => {
     outbox.events.on('event:publish', () => {})
   }
   expectTypeOf(check).toBeFunction()
+})
+
+it('hands back the handle that it was given, watched', () => {
+  expectTypeOf<Outbox<PostgresJsDatabase<Schema>>['db']>().toEqualTypeOf<
+    PostgresJsDatabase<Schema>
+  >()
+  type OnPostgresJs = Outbox<ReturnType<typeof postgresJs<Record<string, never>>>>
+  expectTypeOf<OnPostgresJs['db']>().toEqualTypeOf<Sql<Record<string, never>>>()
+  expectTypeOf<Outbox<ReturnType<typeof nodePostgres>>['db']>().toEqualTypeOf<never>()
+})
+
+it("takes the client's own transactions in emitIn()", () => {
+  const check = async (
+    drizzle: Outbox<PostgresJsDatabase<Schema>>,
+    js: Outbox<ReturnType<typeof postgresJs<Record<string, never>>>>,
+    pg: Outbox<ReturnType<typeof nodePostgres>>,
+    event: NewEvent,
+  ) => {
+    const tx = {} as PostgresJsTransaction<Schema, Schema>
+    expectTypeOf(drizzle.emitIn(tx as never, event)).toEqualTypeOf<Promise<string>>()
+    await js.emitIn({} as TransactionSql<Record<string, never>>, [event])
+    await js.emitIn({} as ReservedSql<Record<string, never>>, event)
+    await pg.emitIn({} as PoolClient, event)
+    await pg.emitIn({} as NodePostgresTransaction, event)
+    // @ts-expect-error a client of another driver
+    await js.emitIn({} as PoolClient, event)
+  }
+  expectTypeOf(check).toBeFunction()
+})
+
+it('can be stood in for by a plain object', () => {
+  const emitted: NewEvent[] = []
+  const stand: Pick<Outbox, 'emit' | 'deadLetters'> = {
+    emit: ((event: NewEvent) => String(emitted.push(event))) as Outbox['emit'],
+    deadLetters: { list: async () => [], retry: async () => 0, discard: async () => 0 },
+  }
+  const whole: Outbox = {
+    ...stand,
+    db: {} as Outbox['db'],
+    events: { on: () => whole.events, once: () => whole.events, off: () => whole.events },
+    withOutbox: async (work) => work({}, stand.emit),
+    emitIn: (async () => '1') as unknown as Outbox['emitIn'],
+    migrate: async () => {},
+    start: async () => {},
+    stop: async () => {},
+    stopOnSignals: () => () => {},
+    pollOnce: async () => 0,
+    purge: async () => 0,
+    stats: () => Promise.reject(new Error('none')),
+    health: async () => ({ ok: true, flags: [], stats: null }),
+    [Symbol.asyncDispose]: async () => {},
+  }
+  expectTypeOf(whole).toExtend<Outbox>()
 })

@@ -46,3 +46,12 @@ it('survives a logger that throws', () => {
   const logger = guardLogger({ debug: broken, info: broken, warn: broken, error: broken })
   expect(() => logger.error({}, 'message')).not.toThrow()
 })
+
+it('refuses a name that no lifecycle event has, and what is not a function', () => {
+  const { events } = new Lifecycle(silentLogger)
+  expect(() => events.on('event:publish' as 'error', () => {})).toThrow(
+    /no lifecycle event 'event:publish'; did you mean 'event:published'/,
+  )
+  expect(() => events.once('toString' as 'error', () => {})).toThrow(/no lifecycle event/)
+  expect(() => events.on('error', undefined as never)).toThrow(/must be a function/)
+})

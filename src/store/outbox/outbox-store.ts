@@ -119,11 +119,13 @@ export interface TableStats {
   readonly pending: Count
   readonly dead: Count
   readonly published: Count
-  // These four cover the ten thousand pending events that are due first.
+  // These five cover the ten thousand pending events that are due first.
   /** Neither leased nor waiting for a retry: the fallback could take these now, if order permits. */
   readonly due: number
   /** Events with failed attempts. */
   readonly retrying: number
+  /** Events that wait behind one of their lane that has failed attempts. */
+  readonly held: number
   /** The highest number of attempts among these events. */
   readonly mostAttempts: number
   /** How long ago the oldest of these events was saved; null when none is pending. */
@@ -142,6 +144,12 @@ export interface Latency {
 export interface Store<TTx> {
   /** Runs in the caller's transaction, as the last statement before COMMIT. */
   save(tx: TTx, events: readonly PreparedEvent[], lease: Lease): Promise<SavedEvent[]>
+  /** Runs in a transaction that the application began. Saves without a lease, and returns the transaction's id. */
+  saveIn(tx: TTx, events: readonly PreparedEvent[], workerId: string): Promise<string>
+  /** Which of these transactions have ended, and whether they committed. */
+  endedTransactions(ids: readonly string[]): Promise<ReadonlyMap<string, boolean>>
+  /** Leases events that are committed and that no process holds. The others are left out. */
+  lease(events: readonly PreparedEvent[], lease: Lease): Promise<SavedEvent[]>
   /** Takes due rows that no process holds, oldest first, in its own short transaction. */
   claim(request: ClaimRequest): Promise<OutboxEvent[]>
   /**

@@ -6,6 +6,8 @@ import { claimStatement } from './claim.ts'
 import { countDeadLettersStatement } from './count-dead-letters.ts'
 import { countPendingStatement } from './count-pending.ts'
 import { countUnroutedStatement } from './count-unrouted.ts'
+import { endedTransactionsStatement } from './ended-transactions.ts'
+import { leaseStatement } from './lease.ts'
 import { discardDeadLettersStatement, retryDeadLettersStatement } from './change-dead-letters.ts'
 import { listDeadLettersStatement } from './list-dead-letters.ts'
 import type { Store, StoreRules } from './outbox-store.ts'
@@ -13,7 +15,7 @@ import { purgeStatement } from './purge.ts'
 import { recordFailedStatement } from './record-failed.ts'
 import { recordPublishedStatement } from './record-published.ts'
 import { renewStatement } from './renew.ts'
-import { saveStatement } from './save.ts'
+import { saveInStatement, saveStatement } from './save.ts'
 import type { StatementContext } from './statement.ts'
 import { statsStatement } from './stats.ts'
 import { verifyStatement } from './verify.ts'
@@ -23,6 +25,9 @@ export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<E
   const context: StatementContext = { db, statementTimeoutMs, rules, outbox: qualifiedName(table) }
   return {
     save: saveStatement(context),
+    saveIn: saveInStatement(context),
+    endedTransactions: endedTransactionsStatement(context),
+    lease: leaseStatement(context),
     claim: claimStatement(context),
     renew: renewStatement(context),
     recordPublished: recordPublishedStatement(context),

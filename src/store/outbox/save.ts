@@ -12,19 +12,47 @@ import type { StatementContext } from './statement.ts'
 
 const PREPARE = { prepare: true }
 
-interface SavedRow {
+export interface SavedRow {
   id: string
   seq: string
   follows: string | null
   occurredAt: AnyNumber
 }
 
-export function saveStatement({ outbox, rules }: StatementContext) {
+export function saveStatement(context: StatementContext) {
+  const { lockLanes, insert } = parts(context)
+  return async (
+    tx: Executor,
+    events: readonly PreparedEvent[],
+    lease: Lease,
+  ): Promise<SavedEvent[]> => {
+    await lockLanes(tx, events)
+    const rows = await run<SavedRow>(tx, 'save events', insert(events, lease), PREPARE)
+    if (rows.length === 1) return [toSaved(events[0]!, rows[0]!)]
+    const byId = new Map(rows.map((row) => [row.id, row]))
+    return events.map((event) => toSaved(event, byId.get(event.id)!))
+  }
+}
+
+/** For a transaction that the application began, which may stay open: without a lease. */
+export function saveInStatement(context: StatementContext) {
+  const { lockLanes, insert } = parts(context)
+  return async (tx: Executor, events: readonly PreparedEvent[], workerId: string) => {
+    await lockLanes(tx, events)
+    const unleased = insert(events, { token: '', workerId, ms: 0 })
+    const query = sql`${unleased}, pg_current_xact_id()::text as transaction`
+    const [row] = await run<{ transaction: string }>(tx, 'save events', query, PREPARE)
+    return row!.transaction
+  }
+}
+
+function parts({ outbox, rules }: StatementContext) {
   const follows = followsFunction(rules.table)
 
   // The locks are taken in the order of their hashes, so two units of work cannot deadlock here, and only the INSERT
   // and COMMIT follow. This is a separate statement, so that the INSERT sees what was committed while it waited.
   async function lockLanes(tx: Executor, events: readonly PreparedEvent[]) {
+    if (!rules.lockKeys) return
     const lanes = JSON.stringify(events.map(({ lane }) => lane))
     await run(
       tx,
@@ -54,17 +82,7 @@ export function saveStatement({ outbox, rules }: StatementContext) {
         then ${follows.name}(o.lane, o.seq, ${rules.deadLettersHold}::boolean)::text end as follows`
   }
 
-  return async (
-    tx: Executor,
-    events: readonly PreparedEvent[],
-    lease: Lease,
-  ): Promise<SavedEvent[]> => {
-    if (rules.lockKeys) await lockLanes(tx, events)
-    const rows = await run<SavedRow>(tx, 'save events', insert(events, lease), PREPARE)
-    if (rows.length === 1) return [toSaved(events[0]!, rows[0]!)]
-    const byId = new Map(rows.map((row) => [row.id, row]))
-    return events.map((event) => toSaved(event, byId.get(event.id)!))
-  }
+  return { lockLanes, insert }
 }
 
 /** The database function behind `follows`, from drizzle/0001_follows.sql. */
@@ -74,7 +92,7 @@ export function followsFunction(table: TableName) {
 }
 
 // The emitted object itself is sent, with the fields that only the database knows added to it.
-function toSaved(event: PreparedEvent, row: SavedRow): SavedEvent {
+export function toSaved(event: PreparedEvent, row: SavedRow): SavedEvent {
   const saved: OutboxEvent = Object.assign(event, {
     seq: Number(row.seq),
     occurredAt: toDate(row.occurredAt),

@@ -32,10 +32,15 @@ async function readStats(context: StatementContext): Promise<TableStats> {
         from (
           select count(*)::int as pending, count(*) filter (where available_at <= now())::int as due,
             count(*) filter (where attempts > 0)::int as retrying,
+            count(*) filter (where failed_before)::int as held,
             coalesce(max(attempts), 0)::int as "mostAttempts",
             (extract(epoch from clock_timestamp() - min(created_at)) * 1000)::float8 as "lagMs"
-          from (select * from ${outbox} where status = 'pending'
-            order by available_at, seq limit ${COUNTED + 1}) p
+          from (
+            select *, bool_or(attempts > 0) over (partition by lane order by seq
+              rows between unbounded preceding and 1 preceding) as failed_before
+            from (select lane, seq, attempts, available_at, created_at from ${outbox}
+              where status = 'pending' order by available_at, seq limit ${COUNTED + 1}) due
+          ) p
         ) w, (
           select count(*)::int as dead
           from (select 1 from ${outbox} where status = 'dead_letter' limit ${COUNTED + 1}) p
@@ -58,7 +63,7 @@ async function readStats(context: StatementContext): Promise<TableStats> {
     ),
   ])
   const counts = readNumbers(row!) as unknown as Counts
-  const { due, retrying, mostAttempts, lagMs } = counts
+  const { due, retrying, held, mostAttempts, lagMs } = counts
   const pending = boundedCount(counts.pending, counts.pendingEstimate)
   const dead = boundedCount(counts.dead, counts.deadEstimate)
   const all = boundedCount(counts.rows, counts.rowsEstimate)
@@ -70,6 +75,7 @@ async function readStats(context: StatementContext): Promise<TableStats> {
     published,
     due,
     retrying,
+    held,
     mostAttempts,
     lagMs,
     latency: Object.fromEntries(
@@ -82,6 +88,7 @@ interface Counts {
   pending: number
   due: number
   retrying: number
+  held: number
   mostAttempts: number
   lagMs: number | null
   dead: number

@@ -75,7 +75,11 @@ describeWithKafka('on Kafka', () => {
       emit(
         'OrderCompleted',
         { id: 'o-1', items: [{ price: '2.5' }] },
-        { headers: { tenant: 'acme' }, correlationId: 'c-1', traceparent: '00-1-2-01' },
+        {
+          headers: { tenant: 'acme' },
+          correlationId: 'c-1',
+          traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+        },
       ),
       ...outbox.emit([
         { type: 'InvoiceSent', payload: { id: 17 } },
@@ -102,7 +106,7 @@ describeWithKafka('on Kafka', () => {
         'aggregate-type': 'order',
         'aggregate-id': 'o-1',
         'correlation-id': 'c-1',
-        traceparent: '00-1-2-01',
+        traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
         tenant: 'acme',
         source: 'shop',
       },

@@ -77,7 +77,10 @@ function readCustom({ value, headers }: Arrived) {
   return { key: headers['aggregate-id']!, payload, headers }
 }
 
-const TRACED = { 'correlation-id': 'c-1', traceparent: '00-1-2-01' }
+const TRACED = {
+  'correlation-id': 'c-1',
+  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+}
 const structured = cloudEvents({ source: '/shop', mode: 'structured' })
 const binary = cloudEvents({ source: '/shop' })
 
@@ -123,7 +126,7 @@ describeWithKafka('kafkaPublisher', () => {
         aggregatetype: 'order',
         lane: String(event.lane),
         correlationid: 'c-1',
-        traceparent: '00-1-2-01',
+        traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
         data: { n: 1 },
       })
     },

@@ -20,7 +20,11 @@ import { describeWithKafka, describeWithRabbit } from '../../support/fixture.ts'
 import { outboxEvent } from '../../support/doubles/sample-events.ts'
 
 const PAYLOAD = '{"text":"é😀","exact": 12345678901234567890.10}'
-const HEADERS = { tenant: 'acmé', 'correlation-id': 'c-1', traceparent: '00-1-2-01' }
+const HEADERS = {
+  tenant: 'acmé',
+  'correlation-id': 'c-1',
+  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+}
 const verdicts = (results: readonly PublishResult[]) =>
   results.map((result) => (result.ok ? 'ok' : result.kind))
 const retriable = () => Object.assign(new Error('away'), { retriable: true })
@@ -75,7 +79,7 @@ function describeEnvelopes(name: string, open: () => Promise<Broker>) {
       sequence: '0000000000000000042',
       lane: String(rich.lane),
       correlationid: 'c-1',
-      traceparent: '00-1-2-01',
+      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       dataversion: '3',
     }
     const alone = (topic: string) => [{ ...rich, topic }]
@@ -106,7 +110,7 @@ function describeEnvelopes(name: string, open: () => Promise<Broker>) {
           occurredAt: '2026-01-02T03:04:05.678Z',
           version: '3',
           correlationId: 'c-1',
-          traceparent: '00-1-2-01',
+          traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
           headers: { tenant: 'acmé' },
           payload: JSON.parse(PAYLOAD),
         })
@@ -120,7 +124,10 @@ function describeEnvelopes(name: string, open: () => Promise<Broker>) {
           attributePrefix + key,
           value,
         ])
-        const beside = { tenant: 'acmé', traceparent: '00-1-2-01' }
+        const beside = {
+          tenant: 'acmé',
+          traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+        }
         expect(message).toMatchObject({ value: PAYLOAD, contentType: 'application/json' })
         expect(message?.headers).toEqual({ ...Object.fromEntries(named), ...beside })
         expect(readByName(message!, attributePrefix).validate()).toBe(true)
@@ -131,7 +138,10 @@ function describeEnvelopes(name: string, open: () => Promise<Broker>) {
       const envelope = cloudEvents({ source: '/shop/orders', mode: 'structured' })
       await exchange(envelope, alone, ([message]) => {
         expect(message?.contentType).toBe('application/cloudevents+json; charset=UTF-8')
-        expect(message?.headers).toEqual({ tenant: 'acmé', traceparent: '00-1-2-01' })
+        expect(message?.headers).toEqual({
+          tenant: 'acmé',
+          traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+        })
         expect(message?.value.endsWith(`,"data":${PAYLOAD}}`)).toBe(true)
         const parsed = JSON.parse(message!.value) as Partial<CloudEvent<unknown>>
         expect(parsed).toEqual({

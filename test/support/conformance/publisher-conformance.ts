@@ -62,7 +62,11 @@ export function describePublisher(name: string, open: () => Promise<PublisherUnd
         const event = outboxEvent({
           topic,
           payload: '{"text":"é😀\\n\\"","n":1.5,"deep":[null,{}]}',
-          headers: { tenant: 'acmé', 'correlation-id': 'c-1', traceparent: '00-1-2-01' },
+          headers: {
+            tenant: 'acmé',
+            'correlation-id': 'c-1',
+            traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+          },
         })
         await publisher.publish([event])
         const [arrived] = await arrivals(topic)

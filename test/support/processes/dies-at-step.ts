@@ -24,8 +24,7 @@ async function around<T>(at: string, action: () => PromiseLike<T>): Promise<T> {
 }
 
 interface Session {
-  readonly client: unknown
-  prepareQuery(query: { sql: string }, ...rest: unknown[]): { execute(): PromiseLike<unknown> }
+  readonly client: { unsafe(text: string, ...rest: unknown[]): PromiseLike<unknown> }
 }
 
 function stepOf(text: string): string {
@@ -46,12 +45,10 @@ function watch<T extends Executes>(executor: T): T {
       }
       // Where a statement is prepared.
       if (property === 'session') {
-        const session = value as Session
-        const prepareQuery: Session['prepareQuery'] = (query, ...rest) => {
-          const prepared = session.prepareQuery(query, ...rest)
-          return { execute: () => around(stepOf(query.sql), () => prepared.execute()) }
-        }
-        return { client: session.client, prepareQuery }
+        const { client } = value as Session
+        const unsafe: Session['client']['unsafe'] = (text, ...rest) =>
+          around(stepOf(text), () => client.unsafe(text, ...rest))
+        return { client: { unsafe } }
       }
       if (property === 'transaction') {
         const transact = (target as unknown as DrizzleDatabase).transaction.bind(target)
@@ -88,6 +85,7 @@ const outbox = createOutbox({
   cleanup: false,
   retention: '1s',
   backoffBase: 0,
+  logger: false,
 })
 
 /** Three events of one aggregate, in the journal of the business too. */

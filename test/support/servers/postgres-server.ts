@@ -1,7 +1,8 @@
 // A real PostgreSQL of one's own: on loopback, without passwords, in a temporary folder. It can be
 // crashed and started again on the same port and data, to prove what survives.
-import { chown, mkdir } from 'node:fs/promises'
+import { chown, cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import postgresJs from 'postgres'
 import { findFreePort } from './free-port.ts'
 import { preparePostgres } from './postgres-binaries.ts'
 import { runToEnd, type ServerProcess, spawnServer } from './server-process.ts'
@@ -24,6 +25,13 @@ export type PostgresServer = {
   kill(): Promise<void>
   /** Starts a killed server again on the same port and data. */
   start(): Promise<void>
+  /** A server of its own that follows this one, read-only until it is promoted. */
+  startStandby(): Promise<StandbyServer>
+}
+
+type StandbyServer = Pick<PostgresServer, 'url' | 'port' | 'stop'> & {
+  /** Ends the recovery: from here on it takes writes. */
+  promote(): Promise<void>
 }
 
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
@@ -75,9 +83,76 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
       async start() {
         if (!server.running) server = await boot(settings)
       },
+      startStandby: () => startStandby(data, port),
     }
   } catch (error) {
     await folder.remove()
     throw error
   }
+}
+
+const READY = 'database system is ready to accept'
+
+/** A copy of the running primary, by Postgres's own protocol for backups, which then follows it. */
+async function startStandby(primaryData: string, primaryPort: number): Promise<StandbyServer> {
+  const { folder, identity, postgres } = await preparePostgres()
+  const data = join(folder.path, 'data')
+  const port = await findFreePort()
+  const primaryUrl = urlOf(primaryPort)
+  try {
+    const client = postgresJs(primaryUrl, { max: 1, onnotice: () => {} })
+    await client`select pg_backup_start('standby', true)`
+    await cp(primaryData, data, { recursive: true, preserveTimestamps: true, filter: isBackedUp })
+    const [label] = await client<[{ labelfile: string }]>`select labelfile from pg_backup_stop()`
+    await client.end()
+    await writeFile(join(data, 'backup_label'), label.labelfile)
+    await writeFile(join(data, 'standby.signal'), '')
+    await writeFile(
+      join(data, 'postgresql.auto.conf'),
+      `primary_conninfo = 'host=127.0.0.1 port=${primaryPort} user=postgres'\n`,
+    )
+    await rm(join(data, 'postmaster.opts'), { force: true })
+    if (identity) await giveTo(data, identity)
+    const flags = ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories=']
+    const server = await spawnServer(
+      folder,
+      postgres,
+      ['-D', data, ...['max_connections=200', ...flags].flatMap((flag) => ['-c', flag])],
+      { endSignal: 'QUIT', identity, env: { LC_ALL: 'C', TZ: 'UTC' } },
+    )
+    await server.waitForOutput(READY)
+    return {
+      url: urlOf(port),
+      port,
+      async promote() {
+        const own = postgresJs(urlOf(port), { max: 1 })
+        await own`select pg_promote()`
+        await own.end()
+      },
+      async stop() {
+        server.signal('SIGINT')
+        await server.exited
+        await folder.remove()
+      },
+    }
+  } catch (error) {
+    await folder.remove()
+    throw error
+  }
+}
+
+function urlOf(port: number): string {
+  return `postgres://postgres@127.0.0.1:${port}/postgres`
+}
+
+/** A file may vanish while it is copied; these are not part of a backup. */
+function isBackedUp(path: string): boolean {
+  return !/postmaster\.pid$|pgsql_tmp|pg_internal\.init$|\/pg_stat_tmp\//.test(path)
+}
+
+async function giveTo(path: string, { uid, gid }: { uid: number; gid: number }): Promise<void> {
+  for (const entry of await readdir(path, { recursive: true })) {
+    await chown(join(path, entry), uid, gid)
+  }
+  await chown(path, uid, gid)
 }

@@ -21,6 +21,7 @@ export function planUnit(random: Random): PlannedUnit {
   }
   return {
     unit: {
+      way: 'withOutbox',
       // In one order, so that no two of them can wait for each other.
       accounts: [...accounts].toSorted(),
       events: random.pick([

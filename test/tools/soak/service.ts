@@ -78,7 +78,9 @@ async function runOne(): Promise<void> {
   underWay += 1
   try {
     const saver = isAbandoned ? abandoned : outbox
-    await saver.withOutbox((tx, emit) => runUnit(unit, tx as Transaction, emit))
+    await saver.withOutbox((tx, emit) =>
+      runUnit(unit, tx as Transaction, (_, event) => emit(event)),
+    )
     tally.committed += 1
   } catch (error) {
     if (isPlanned(error)) tally.rolledBack += 1

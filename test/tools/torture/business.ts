@@ -3,7 +3,7 @@
 // hand in it. Units lock the accounts they write to, except for the open ones: there several units save at
 // the same time and commit in any order, among units that do lock the account.
 import { type SQL, sql } from 'drizzle-orm'
-import type { DrizzleDatabase, Emit } from '../../../src/index.ts'
+import type { DrizzleDatabase, NewEvent } from '../../../src/index.ts'
 import type { Random } from './random.ts'
 
 const ACCOUNTS = 60
@@ -30,6 +30,9 @@ export interface Transaction extends Pick<DrizzleDatabase, 'execute'> {
   transaction(work: (tx: Transaction) => Promise<unknown>): Promise<unknown>
 }
 
+/** Emits into the transaction. Returns the event's id. */
+export type EmitInto = (tx: Transaction, event: NewEvent) => string | Promise<string>
+
 class ChangedItsMind extends Error {}
 
 export const isPlanned = (error: unknown) => error instanceof ChangedItsMind
@@ -38,7 +41,18 @@ export const isOpen = (account: string) => account.startsWith('open-')
 
 export const topicOf = (account: string) => TOPICS[Number(account.split('-')[1]) % 2]!
 
+/** Who begins the transaction: the outbox, or the application, on the watched handle or on its own. */
+type Way = 'withOutbox' | 'outbox.db' | 'emitIn'
+
+const drawWay = (random: Random): Way =>
+  random.pick([
+    [60, 'withOutbox'],
+    [20, 'outbox.db'],
+    [20, 'emitIn'],
+  ])
+
 export interface Unit {
+  readonly way: Way
   readonly accounts: readonly string[]
   /** Whether it locks those of its accounts that are open; the others it always locks. */
   readonly locks: boolean
@@ -62,6 +76,7 @@ export function planUnit(random: Random): Unit {
     accounts.add(`account-${random.between(1, ACCOUNTS)}`)
   }
   return {
+    way: drawWay(random),
     // Mostly in one order; where not, two units may deadlock, and the unit of work is run again.
     accounts: random.chance(0.9) ? [...accounts].toSorted() : [...accounts],
     events: random.between(1, 4),
@@ -127,6 +142,7 @@ function planOpenUnit(account: string, late: number, random: Random): Unit {
       [late * 0.03, 2_500],
     ])
   return {
+    way: drawWay(random),
     accounts: [...accounts].toSorted(),
     locks: random.chance(0.3),
     events: random.between(1, 2),
@@ -148,7 +164,7 @@ interface Begun extends Unit {
   readonly snapshot: string
 }
 
-export async function runUnit(planned: Unit, tx: Transaction, emit: Emit): Promise<void> {
+export async function runUnit(planned: Unit, tx: Transaction, emit: EmitInto): Promise<void> {
   const { snapshot } = await readRow<{ snapshot: string }>(
     tx,
     sql`select pg_current_snapshot()::text as snapshot`,
@@ -168,7 +184,7 @@ async function failNested(
   account: string,
   unit: Begun,
   tx: Transaction,
-  emit: Emit,
+  emit: EmitInto,
 ): Promise<void> {
   const failing = tx.transaction(async (inner) => {
     await post(account, unit, inner, emit)
@@ -179,13 +195,13 @@ async function failNested(
   })
 }
 
-async function post(account: string, unit: Begun, tx: Transaction, emit: Emit): Promise<void> {
+async function post(account: string, unit: Begun, tx: Transaction, emit: EmitInto): Promise<void> {
   const locked = unit.locks || !isOpen(account)
   for (let left = unit.events; left > 0; left -= 1) {
     const n = await count(account, locked, tx)
     const payload = { account, n, text: 'é😀\n"\\'.repeat(Math.ceil(unit.size / 5)), exact: 0.1 }
     const note = `${account} № ${n}`
-    const eventId = emit({
+    const eventId = await emit(tx, {
       type: n % 2 ? 'Debited' : 'Credited',
       aggregateType: 'account',
       aggregateId: account,

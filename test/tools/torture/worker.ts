@@ -101,9 +101,7 @@ const work = { goesOn: writes }
 
 async function write(unit: Unit, saver = outbox): Promise<void> {
   try {
-    await withLateAnswer(unit.answeredAfterMs, () =>
-      saver.withOutbox((tx, emit) => runUnit(unit, tx as Transaction, emit), { retry: 3 }),
-    )
+    await withLateAnswer(unit.answeredAfterMs, () => runByItsWay(unit, saver))
     report.committed += 1
   } catch (error) {
     if (!isPlanned(error)) {
@@ -111,6 +109,21 @@ async function write(unit: Unit, saver = outbox): Promise<void> {
       await delay(20)
     }
   }
+}
+
+async function runByItsWay(unit: Unit, saver: typeof outbox): Promise<unknown> {
+  if (unit.way === 'emitIn') {
+    return await db.transaction((tx) =>
+      runUnit(unit, tx, (into, event) => saver.emitIn(into, event)),
+    )
+  }
+  if (unit.way === 'outbox.db') {
+    return await saver.db.transaction((tx) => runUnit(unit, tx, (_, event) => saver.emit(event)))
+  }
+  return await saver.withOutbox(
+    (tx, emit) => runUnit(unit, tx as Transaction, (_, event) => emit(event)),
+    { retry: 3 },
+  )
 }
 
 async function keepWriting(random: Random): Promise<void> {

@@ -42,6 +42,11 @@ describe('prepareEvent()', () => {
     ['headers that are null', { headers: null as never }],
     ['a correlation id that is not text', { correlationId: 7 as never }],
     ['a traceparent that is not text', { traceparent: {} as never }],
+    ['a malformed traceparent', { traceparent: '00-1-2-01' }],
+    ['a traceparent of zeros', { traceparent: `00-${'0'.repeat(32)}-b7ad6b7169203331-01` }],
+    ['a traceparent in upper case', { traceparent: `00-${'A'.repeat(32)}-b7ad6b7169203331-01` }],
+    ['version 00 with more fields', { traceparent: `00-${'a'.repeat(32)}-b7ad6b7169203331-01-x` }],
+    ['version ff', { traceparent: `ff-${'a'.repeat(32)}-b7ad6b7169203331-01` }],
     ['zero attempts', { maxAttempts: 0 }],
     ['a field that events do not have', { corelationId: 'c-1', payload: 1 }],
     ['NaN as an aggregate id', { aggregateId: Number.NaN }],
@@ -84,11 +89,15 @@ describe('prepareEvent()', () => {
 
   it('carries the correlation id and the trace context as headers, next to the free ones', () => {
     const headers = { tenant: 'acme' }
-    const event = prepare({ correlationId: 'c-1', traceparent: '00-1-2-01', headers })
+    const event = prepare({
+      correlationId: 'c-1',
+      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      headers,
+    })
     expect(event.headers).toEqual({
       tenant: 'acme',
       'correlation-id': 'c-1',
-      traceparent: '00-1-2-01',
+      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
     })
   })
 

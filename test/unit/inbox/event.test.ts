@@ -24,7 +24,7 @@ const headers = {
   'aggregate-id': 'order-1',
   'occurred-at': OCCURRED,
   'correlation-id': 'request 9',
-  traceparent: '00-1-2-01',
+  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
   own: 'free',
 }
 const attributes = {
@@ -40,7 +40,7 @@ const attributes = {
   lane: '4503599627370495',
   partitionkey: 'order-1',
   correlationid: 'request 9',
-  traceparent: '00-1-2-01',
+  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
   dataversion: '2',
 }
 const envelope = {
@@ -53,7 +53,7 @@ const envelope = {
   occurredAt: OCCURRED,
   version: '2',
   correlationId: 'request 9',
-  traceparent: '00-1-2-01',
+  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
   headers: { own: 'free' },
   payload: PAYLOAD,
 }
@@ -140,7 +140,7 @@ describe('an event', () => {
       occurredAt: new Date(OCCURRED),
       version: '2',
       correlationId: 'request 9',
-      traceparent: '00-1-2-01',
+      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       headers: { own: 'free' },
     })
     expect(event.payload).toEqual(PAYLOAD)
@@ -154,12 +154,16 @@ describe('an event', () => {
   })
 
   it('keeps what a handler finds in the headers of its event: correlation, trace and version', () => {
-    const own = { 'correlation-id': 'request 9', traceparent: '00-1-2-01', 'event-version': '2' }
+    const own = {
+      'correlation-id': 'request 9',
+      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      'event-version': '2',
+    }
     const handled = outboxEvent({ headers: { ...own, 'event-id': 'not of this object' } })
     expect(readEvent(handled)).toMatchObject({
       id: handled.id,
       correlationId: 'request 9',
-      traceparent: '00-1-2-01',
+      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       version: '2',
     })
     expect(

@@ -48,7 +48,7 @@ describe('resolveInboxOptions()', () => {
     [{ table: 'x'.repeat(50) }, /table must be a name of 1 to 49 bytes/],
     [{ migrate: 'yes' }, /migrate must be true or false, got 'yes'/],
     [{ events: {} }, /events declares nothing/],
-    [{ logger: {} }, /logger must be pino-shaped/],
+    [{ logger: {} }, /logger must be false, or pino-shaped/],
   ])('refuses %j with the reason', (overrides, reason) => {
     expect(() => resolve(overrides)).toThrow(reason)
   })

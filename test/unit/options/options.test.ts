@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { event } from '../../../src/event/catalog.ts'
 import { DEFAULTS, type OutboxOptions, resolveOptions } from '../../../src/options/options.ts'
 
 const minimal: OutboxOptions = {
@@ -48,6 +49,13 @@ describe('resolveOptions()', () => {
     [{ batchSize: 0 }, /batchSize must be a whole number from 1 to 10000, got 0/],
     [{ batchSize: 1.5 }, /batchSize/],
     [{ maxAttemptsByType: { A: 0 } }, /maxAttemptsByType\.A must be a whole number/],
+    [
+      {
+        maxAttemptsByType: { OrderPlace: 2 },
+        events: { OrderPlaced: event({ aggregate: 'order', key: () => 1 }) },
+      },
+      /maxAttemptsByType names 'OrderPlace', .*did you mean 'OrderPlaced'/,
+    ],
     [{ batchSize: 10_001 }, /batchSize must be a whole number from 1 to 10000/],
     [{ maxInFlight: 0 }, /maxInFlight must be a whole number/],
     [{ maxAttempts: 0 }, /maxAttempts must be a whole number/],
@@ -104,7 +112,7 @@ describe('resolveOptions()', () => {
     [{ topic: '' }, /topic must be a non-empty string/],
     [{ topic: 42 }, /topic must be/],
     [{ workerId: '' }, /workerId must be/],
-    [{ logger: {} }, /logger must be pino-shaped/],
+    [{ logger: {} }, /logger must be false, or pino-shaped/],
     [{ db: {} }, /db must be a Drizzle Postgres database/],
     [{ publisher: undefined }, /publisher must be a publisher/],
   ])('refuses %o', (overrides, message) => {

@@ -12,14 +12,21 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-it('forgets what was more than a minute ago', async () => {
-  const store = { stats: async () => ({}) as never, countPending: async () => 0 }
+function open() {
+  const nothing = { count: 0, exact: true }
+  const table = { pending: nothing, dead: nothing, published: nothing }
+  const store = { stats: async () => table as never, countPending: async () => 0 }
   const [delivery, unrouted] = [{ unreachable: () => [] }, { count: async () => ({}) }]
   const lifecycle = new Lifecycle(silentLogger)
   const health = new Health({ store, delivery, unrouted, lifecycle, deadLettersHold: false })
+  const poll = (durationMs: number, publisher = 'none') =>
+    lifecycle.tell('poll:done', { publisher, claimed: 1, durationMs })
+  return { health, poll }
+}
+
+it('forgets what was more than a minute ago', async () => {
+  const { health, poll } = open()
   const polls = async () => (await health.stats()).lastMinute
-  const poll = (durationMs: number) =>
-    lifecycle.tell('poll:done', { publisher: 'none', claimed: 1, durationMs })
   poll(7)
   now = 30_000
   poll(5)
@@ -30,4 +37,16 @@ it('forgets what was more than a minute ago', async () => {
   now = 91_000
   poll(1)
   expect(await polls()).toMatchObject({ polls: 1, longestPollMs: 1 })
+})
+
+it('is well again with the next round, after one that took too long', async () => {
+  const { health, poll } = open()
+  poll(6_000, 'kafka')
+  poll(5, 'rabbitmq')
+  expect(await health.health()).toMatchObject({
+    ok: false,
+    flags: [{ flag: 'poll', message: expect.stringMatching(/'kafka' took 6000ms/) as string }],
+  })
+  poll(5, 'kafka')
+  expect(await health.health()).toMatchObject({ ok: true, flags: [] })
 })

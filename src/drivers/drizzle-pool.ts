@@ -1,0 +1,54 @@
+// Drizzle on a node-postgres pool. Drizzle checks out a connection and sends BEGIN before it calls anything of ours. If the
+// connection dies then, it emits 'error' where nothing listens, which ends the process; if BEGIN fails, Drizzle never
+// returns it (drizzle-orm#6241), and after a few outages the pool is empty. So a unit of work runs on a copy of the database
+// whose pool passes on one connection, and we listen to it and see to its return.
+import type { EventEmitter } from 'node:events'
+import type { DrizzleDatabase } from './driver.ts'
+
+interface Connection extends EventEmitter {
+  release(error?: Error | boolean): void
+}
+
+interface Pool {
+  readonly totalCount: number
+  connect(): Promise<Connection>
+}
+
+const ignore = () => {}
+
+/** Runs the transaction on the database or, if its connections come from such a pool, on a copy of it. */
+export async function onOwnConnection<T>(
+  db: DrizzleDatabase,
+  session: { readonly client?: unknown } | undefined,
+  transact: (db: DrizzleDatabase) => Promise<T>,
+): Promise<T> {
+  const pool = session?.client
+  if (!session || !isPool(pool)) return await transact(db)
+  let giveBack: Connection['release'] = ignore
+  let connection: Connection | null = null
+  const connect = async () => {
+    connection = await pool.connect()
+    connection.on('error', ignore)
+    // The pool makes a new function for each check-out, and this one only ever ends this one.
+    giveBack = connection.release.bind(connection)
+    return connection
+  }
+  const client: unknown = Object.create(pool, { connect: { value: connect } })
+  const ownSession: unknown = Object.create(session, { client: { value: client } })
+  try {
+    return await transact(Object.create(db, { session: { value: ownSession } }) as DrizzleDatabase)
+  } catch (error) {
+    // Usually Drizzle has returned it, and the pool refuses a second time.
+    try {
+      giveBack(true)
+    } catch {}
+    throw error
+  } finally {
+    ;(connection as Connection | null)?.off('error', ignore)
+  }
+}
+
+function isPool(client: unknown): client is Pool {
+  const { totalCount, connect } = (client ?? {}) as Partial<Pool>
+  return typeof totalCount === 'number' && typeof connect === 'function'
+}

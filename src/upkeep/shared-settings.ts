@@ -1,0 +1,34 @@
+// Two outboxes on one table have to agree on some settings: the one keeps an order, or rows, that the other gives up. We
+// compare those of this process; what other processes have set cannot be seen from here.
+import type { ResolvedOptions } from '../options/options.ts'
+import { quoteName } from '../store/table-name.ts'
+
+type Shared = Readonly<Record<string, unknown>>
+
+const byClient = new WeakMap<object, Map<string, Shared>>()
+
+/** Logs a warning if an earlier outbox of this process uses the table with other settings. */
+export function compareSettings(client: unknown, options: ResolvedOptions): void {
+  const { table, orderScopes, deadLettersHold, lockKeys, retentionMs, deadLetterTopic } = options
+  const own: Shared = {
+    order: orderScopes ? 'aggregate' : 'none',
+    onDeadLetter: deadLettersHold ? 'hold' : 'continue',
+    lockKeys,
+    retention: retentionMs,
+    deadLetterTopic,
+  }
+  const name = `${quoteName(table.schema)}.${quoteName(table.name)}`
+  const tables = byClient.get(client as object) ?? new Map<string, Shared>()
+  byClient.set(client as object, tables)
+  const earlier = tables.get(name)
+  if (!earlier) {
+    tables.set(name, own)
+    return
+  }
+  const different = Object.keys(own).filter((setting) => own[setting] !== earlier[setting])
+  if (different.length === 0) return
+  options.logger.warn(
+    { table: name, different },
+    'another outbox of this process uses the same table with other settings; give both the same, or a table each',
+  )
+}

@@ -1,0 +1,40 @@
+// Compiled against the installed package by each supported compiler, with its declarations checked in full.
+import { createOutbox, defineEvents, event, type Outbox } from 'aftercommit'
+import { handlersPublisher } from 'aftercommit/handlers'
+import { createInbox } from 'aftercommit/inbox'
+import { nodePostgres } from 'aftercommit/node-postgres'
+import { postgresJs } from 'aftercommit/postgres-js'
+import pg from 'pg'
+import postgres from 'postgres'
+
+const events = defineEvents({
+  OrderPlaced: event<{ orderId: string; total: number }>({
+    aggregate: 'order',
+    key: ({ orderId }) => orderId,
+  }),
+})
+const publisher = handlersPublisher({ handlers: {} })
+const sql = postgres('postgres://localhost/shop')
+const outbox = createOutbox({ db: postgresJs(sql), publisher, events })
+
+export async function place(orderId: string): Promise<string> {
+  return await outbox.withOutbox(async (tx, emit) => {
+    await tx`insert into orders values (${orderId})`
+    return emit('OrderPlaced', { orderId, total: 1 })
+  })
+}
+
+export async function placeInOwn(orderId: string): Promise<string> {
+  await outbox.db.begin((tx) => tx`insert into orders values (${orderId})`)
+  return await sql.begin((tx) => outbox.emitIn(tx, 'OrderPlaced', { orderId, total: 1 }))
+}
+
+export const pool = new pg.Pool()
+export const plain: Outbox<ReturnType<typeof nodePostgres>> = createOutbox({
+  db: nodePostgres(pool),
+  publisher,
+})
+export const inbox = createInbox({ db: nodePostgres(pool), consumer: 'billing', events })
+
+// @ts-expect-error the catalog has no such event
+outbox.emit('OrderPlace', {})

@@ -1,0 +1,144 @@
+// npm run test:smoke: the packed tarball, installed into an empty folder, on every supported runtime, on the oldest and the
+// newest Drizzle, and compiled by the supported compilers. Exit code 1 if any of them failed.
+import { execFile } from 'node:child_process'
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs, promisify } from 'node:util'
+import postgres from 'postgres'
+import { closeLater, runToVerdict, say } from '../../support/run/run-to-verdict.ts'
+import { startPostgres } from '../../support/servers/postgres-server.ts'
+
+const run = promisify(execFile)
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
+const APP = fileURLToPath(new URL('./app/', import.meta.url))
+
+const CLIENTS = ['postgres@3', 'pg@8', 'kafkajs@2', 'amqplib@2']
+const NEWEST_DRIZZLE = 'drizzle-orm@1.0.0-rc.5'
+const STABLE_DRIZZLE = 'drizzle-orm@0.45'
+
+interface Case {
+  readonly name: string
+  readonly packages: readonly string[]
+  /** What is run in the folder: a program of its node_modules/.bin, or this very Node. */
+  readonly command: readonly [program: string, ...args: string[]]
+  readonly needsDatabase: boolean
+}
+
+const onRuntime = (name: string, program: string, packages: readonly string[]): Case => ({
+  name,
+  packages: [...CLIENTS, ...packages],
+  command: [program, 'smoke.mjs'],
+  needsDatabase: true,
+})
+const compiled = (version: string): Case => ({
+  name: `TypeScript ${version}`,
+  packages: [...CLIENTS, '@types/pg@8', '@types/node@20', `typescript@${version}`],
+  command: ['tsc', '-p', '.'],
+  needsDatabase: false,
+})
+
+const CASES: readonly Case[] = [
+  onRuntime('this Node, Drizzle 0.44', 'node', ['drizzle-orm@0.44']),
+  onRuntime('this Node, Drizzle 1.0', 'node', [NEWEST_DRIZZLE]),
+  ...['20', '22', '24', '26'].map((version) =>
+    onRuntime(`Node ${version}`, './node_modules/.bin/node', [STABLE_DRIZZLE, `node@${version}`]),
+  ),
+  onRuntime('Bun', './node_modules/.bin/bun', [STABLE_DRIZZLE, 'bun@1']),
+  compiled('5.9'),
+  compiled('7'),
+]
+
+const TSCONFIG = {
+  compilerOptions: {
+    module: 'nodenext',
+    target: 'es2022',
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipLibCheck: false,
+    noEmit: true,
+    types: ['node'],
+  },
+  files: ['consumer.ts'],
+}
+
+async function smoke({ only }: { only: string | undefined }) {
+  const cases = CASES.filter(({ name }) => only === undefined || name.includes(only))
+  if (cases.length === 0) throw new Error(`no case has '${only}' in its name`)
+  const folder = await mkdtemp(join(tmpdir(), 'aftercommit-smoke-'))
+  closeLater(() => rm(folder, { recursive: true, force: true }))
+  say('packing')
+  await run('npm', ['run', 'build'], { cwd: ROOT })
+  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], {
+    cwd: ROOT,
+  })
+  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }]
+  const server = await startPostgres()
+  closeLater(() => server.stop())
+
+  const results: Record<string, 'ok' | 'failed'> = {}
+  const waiting = [...cases.entries()]
+  // Two at a time: most of it is waiting for npm.
+  const workers = Array.from({ length: 2 }, async () => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      const [n, one] = next
+      const place = join(folder, String(n))
+      results[one.name] = await tryCase(one, place, join(folder, filename), server.url)
+    }
+  })
+  await Promise.all(workers)
+  return results
+}
+
+async function tryCase(one: Case, folder: string, tarball: string, serverUrl: string) {
+  await mkdir(folder)
+  await cp(APP, folder, { recursive: true })
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module', private: true }))
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(TSCONFIG))
+  const [program, ...args] = one.command
+  try {
+    const flags = ['install', '--no-audit', '--no-fund', '--foreground-scripts']
+    await run('npm', [...flags, tarball, ...one.packages], { cwd: folder })
+    const env = {
+      ...process.env,
+      DATABASE_URL: one.needsDatabase ? await makeDatabase(serverUrl) : '',
+    }
+    const found = program === 'tsc' ? './node_modules/.bin/tsc' : program
+    const { stdout } = await run(found, args, { cwd: folder, env, timeout: 120_000 })
+    say(`${one.name}: ${stdout.trim().replaceAll('\n', ', ') || 'ok'}`)
+    return 'ok'
+  } catch (error) {
+    const {
+      message,
+      stdout = '',
+      stderr = '',
+    } = error as Error & { stdout?: string; stderr?: string }
+    say([one.name, message, stdout, stderr].join('\n'))
+    return 'failed'
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+let databases = 0
+
+async function makeDatabase(serverUrl: string): Promise<string> {
+  const name = `smoke_${(databases += 1)}`
+  const client = postgres(serverUrl, { max: 1 })
+  await client.unsafe(`create database ${name}`)
+  await client.end()
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  return url.href
+}
+
+await runToVerdict({
+  usage: "npm run test:smoke -- [--only <part of a case's name>]",
+  parse: (args) => {
+    const { values } = parseArgs({ args: [...args], options: { only: { type: 'string' } } })
+    return { only: values.only }
+  },
+  run: smoke,
+  isGood: (results) => Object.values(results).every((result) => result === 'ok'),
+})

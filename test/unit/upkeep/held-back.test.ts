@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest'
+import type { EventRef } from '../../../src/event/event.ts'
+import { Lifecycle } from '../../../src/lifecycle.ts'
+import { reportHeldBack } from '../../../src/upkeep/held-back.ts'
+import { recordingLogger } from '../../support/doubles/recording-logger.ts'
+
+const refOf = (id: string, aggregateId = 'one', topic = 'orders'): EventRef => {
+  return { id, type: 'OrderCompleted', aggregateType: 'order', aggregateId, topic }
+}
+
+function open() {
+  const logger = recordingLogger()
+  const lifecycle = new Lifecycle(logger)
+  reportHeldBack(lifecycle, { byTopic: new Map(), otherwise: 'topic' }, logger)
+  const fail = (event: EventRef, attempts = 1) => {
+    const error = new Error('no')
+    lifecycle.tell('event:failed', { event, path: 'immediate', error, attempts, retryInMs: 30_000 })
+  }
+  const save = (event: EventRef) => lifecycle.tell('event:saved', { event })
+  return { lifecycle, fail, save, lines: logger.lines }
+}
+
+it('says once that events wait behind one that failed', () => {
+  const { fail, save, lines } = open()
+  fail(refOf('a'))
+  save(refOf('b'))
+  save(refOf('c'))
+  fail(refOf('a'), 2)
+  save(refOf('d'))
+  expect(lines).toEqual([
+    {
+      level: 'warn',
+      fields: { event: refOf('b'), failed: refOf('a'), retryInMs: 30_000 },
+      message: expect.stringContaining('waits behind an earlier one of its aggregate') as string,
+    },
+  ])
+})
+
+it('says nothing of other lanes, of outages, and of what has ended', () => {
+  const { lifecycle, fail, save, lines } = open()
+  fail(refOf('a'))
+  save(refOf('b', 'two'))
+  save(refOf('c', 'one', 'mails'))
+  lifecycle.tell('event:dead', { event: refOf('a'), error: new Error('no'), attempts: 3 })
+  save(refOf('d'))
+  fail(refOf('e'), 0)
+  save(refOf('f'))
+  expect(lines).toEqual([])
+})
+
+it('listens to what is saved only while something has failed', () => {
+  const { lifecycle, fail } = open()
+  expect(lifecycle.hasListeners('event:saved')).toBe(false)
+  fail(refOf('a'))
+  fail(refOf('b', 'two'))
+  expect(lifecycle.hasListeners('event:saved')).toBe(true)
+  for (const event of [refOf('a'), refOf('b', 'two')]) {
+    lifecycle.tell('event:dead', { event, error: new Error('no'), attempts: 3 })
+  }
+  expect(lifecycle.hasListeners('event:saved')).toBe(false)
+})
