@@ -23,10 +23,10 @@ export type {
   Database,
   DrizzleDatabase,
   HandleOf,
-  OwnTransactionOf,
   TransactionOf,
   TransactionSettings,
 } from './drivers/driver.ts'
+export type { OwnTransaction } from './drivers/own-transaction.ts'
 export type {
   CatalogEmit,
   CatalogEmitIn,

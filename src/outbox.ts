@@ -11,14 +11,8 @@ import { Delivery } from './delivery/delivery.ts'
 import { renewIntervalMs } from './delivery/leases.ts'
 import { Recorder } from './delivery/record.ts'
 import { databaseOf } from './drivers/database-of.ts'
-import type {
-  AnyDatabase,
-  Database,
-  Executor,
-  HandleOf,
-  OwnTransactionOf,
-  TransactionOf,
-} from './drivers/driver.ts'
+import type { OwnTransaction } from './drivers/own-transaction.ts'
+import type { AnyDatabase, Database, Executor, HandleOf, TransactionOf } from './drivers/driver.ts'
 import type { EventCatalog } from './event/catalog.ts'
 import type { EmitInOf, EmitOf } from './event/emit.ts'
 import { Lifecycle, type OutboxEvents } from './lifecycle.ts'
@@ -97,7 +91,7 @@ class HybridOutbox<
     const backlog = maxBacklog === null ? null : new Backlog({ store, max: maxBacklog, recorder })
     const units = new UnitsOfWork({ db, store, options, backlog, delivery })
 
-    const emitIn = new EmitIn({ db, store, options, units, backlog, delivery, newLoop, bell })
+    const emitIn = new EmitIn({ store, options, units, backlog, delivery, newLoop, bell })
 
     compareSettings(db.client, options)
     if (options.orderScopes) reportHeldBack(lifecycle, options.orderScopes, logger)
@@ -166,8 +160,8 @@ class HybridOutbox<
    * Saves into a transaction that your own code began, and publishes soon after its COMMIT, never after a rollback.
    * Await it before that transaction ends. If it rejects, let the transaction fail.
    */
-  get emitIn(): EmitInOf<OwnTransactionOf<TDb>, TEvents> {
-    return this.#emitIn.emitIn as unknown as EmitInOf<OwnTransactionOf<TDb>, TEvents>
+  get emitIn(): EmitInOf<OwnTransaction, TEvents> {
+    return this.#emitIn.emitIn as unknown as EmitInOf<OwnTransaction, TEvents>
   }
 
   /** Creates or updates the outbox table. Safe to call from many processes at once. */

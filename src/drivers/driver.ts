@@ -45,17 +45,14 @@ export interface OpenTransaction<TTx> extends Executor {
 /** Begins a transaction that the library watches, and runs the work in it. */
 type Transact = (work: (tx: unknown) => unknown, settings?: TransactionSettings) => Promise<unknown>
 
-/** A transaction that the application began: runs the work inside it, and is told of its end. */
+/** A transaction that the application began: runs the work inside it, and ends with it. */
 export interface Marked {
   run<T>(work: () => T): T
   end(): void
 }
 
-/**
- * `TTx` is what a unit of work receives, `TOwn` any transaction that the application begins itself, and `THandle` what
- * it begins them on.
- */
-export interface Database<TTx, TOwn = TTx, THandle = unknown> extends Executor {
+/** `TTx` is what a unit of work receives, and `THandle` what the application begins transactions on. */
+export interface Database<TTx, THandle = unknown> extends Executor {
   /** The owner of the connections. Two databases on one client have the same one. */
   readonly client: unknown
   /** Resolves only after a confirmed COMMIT. If the work fails, rolls back and rejects with its error. */
@@ -65,8 +62,6 @@ export interface Database<TTx, TOwn = TTx, THandle = unknown> extends Executor {
   ): Promise<T>
   /** Uses a transaction that a callback received, from begin() or from the client itself. Its opener ends it. */
   join(tx: TTx): OpenTransaction<TTx>
-  /** Runs statements in a transaction that the application began itself. Rejects what is not an open transaction. */
-  enlist(tx: TTx | TOwn): Promise<Executor>
   /** The application's own handle, whose transactions are begun by `transact`. */
   watched(transact: Transact): THandle
   /** Calls `mark` for each transaction that the application begins on its own handle. */
@@ -88,23 +83,18 @@ export interface DrizzleDatabase {
 
 /** What the option `db` accepts. */
 // oxlint-disable-next-line typescript/no-explicit-any
-export type AnyDatabase = DrizzleDatabase | Database<any, any, any>
+export type AnyDatabase = DrizzleDatabase | Database<any, any>
 
 /** The transaction that a database passes to its callback: the client's own type, with the user's schema. */
 export type TransactionOf<TDb extends AnyDatabase> =
   // oxlint-disable-next-line typescript/no-explicit-any
-  TDb extends Database<infer TTx, any, any>
+  TDb extends Database<infer TTx, any>
     ? TTx
     : TDb extends DrizzleDatabase
       ? Parameters<Parameters<TDb['transaction']>[0]>[0]
       : never
 
-/** What emitIn() accepts as a transaction. */
-export type OwnTransactionOf<TDb extends AnyDatabase> =
-  // oxlint-disable-next-line typescript/no-explicit-any
-  TDb extends Database<any, infer TOwn, any> ? TransactionOf<TDb> | TOwn : TransactionOf<TDb>
-
 /** What `outbox.db` is: the application's own handle, watched. */
 export type HandleOf<TDb extends AnyDatabase> =
   // oxlint-disable-next-line typescript/no-explicit-any
-  TDb extends Database<any, any, infer THandle> ? THandle : TDb
+  TDb extends Database<any, infer THandle> ? THandle : TDb

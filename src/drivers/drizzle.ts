@@ -11,7 +11,7 @@ import type {
   QueryOptions,
   TransactionWatch,
 } from './driver.ts'
-import { onOwnConnection } from './drizzle-pool.ts'
+import { onOwnConnection } from './drizzle-connection.ts'
 import { type Life, noteLoss, runInClient } from './lost-connection.ts'
 import { keepArrayTypes } from './postgres-js-types.ts'
 import { markTransactions, unmarked } from './mark-transactions.ts'
@@ -24,7 +24,7 @@ interface DrizzleTransaction extends Pick<DrizzleDatabase, 'execute'> {
 
 export function drizzleDatabase<TDb extends DrizzleDatabase>(
   db: TDb,
-): Database<DrizzleTransaction, DrizzleTransaction, TDb> {
+): Database<DrizzleTransaction, TDb> {
   const { $client } = db as { $client?: unknown }
   return {
     client: $client ?? db,
@@ -61,28 +61,28 @@ export function drizzleDatabase<TDb extends DrizzleDatabase>(
     },
     // The opener of the transaction knows when it is over.
     join(tx) {
-      requireTransaction(tx)
+      // A database itself has no rollback(), and would begin a separate transaction.
+      if (typeof (tx as { rollback?: unknown } | null)?.rollback !== 'function')
+        throw noTransaction()
       return openTransaction(tx, { end: null })
-    },
-    enlist: async (tx) => {
-      requireTransaction(tx)
-      return { query: (statement, options) => execute(tx, statement, options) }
     },
     watched: (transact) =>
       new Proxy(db, {
         get(target, property) {
           if (property === 'transaction') return transact
           const value: unknown = Reflect.get(target, property, target)
-          return typeof value === 'function' ? (value.bind(target) as unknown) : value
+          // Its own properties are no methods: $client, for one, is a function with properties of its own.
+          const isMethod = typeof value === 'function' && !Object.hasOwn(target, property)
+          return isMethod ? (value.bind(target) as unknown) : value
         },
       }),
-    mark: (mark) => markTransactions(db, 'transaction', mark),
+    mark(mark) {
+      markTransactions(db, 'transaction', mark)
+      // postgres.js's own way, on the client under Drizzle.
+      if (typeof ($client as { begin?: unknown } | undefined)?.begin === 'function')
+        markTransactions($client as object, 'begin', mark)
+    },
   }
-}
-
-/** A database itself has no rollback(), and would begin a separate transaction. */
-function requireTransaction(tx: unknown): void {
-  if (typeof (tx as { rollback?: unknown } | null)?.rollback !== 'function') throw noTransaction()
 }
 
 function openTransaction(tx: DrizzleTransaction, life: Life): OpenTransaction<DrizzleTransaction> {
@@ -203,7 +203,7 @@ function mapOnRead(values: unknown, map: (value: object) => unknown): unknown {
   })
 }
 
-async function execute(
+export async function execute(
   db: Pick<DrizzleDatabase, 'execute'>,
   { text, values }: Statement,
   { prepare = false }: QueryOptions = {},

@@ -1,14 +1,14 @@
 // node-postgres without Drizzle: `createOutbox({ db: nodePostgres(pool) })`. We check out a client, begin and commit on
 // it, and always release it; if it may be broken, with the error, so that the pool drops it. The command tag of COMMIT
 // shows whether it committed: after a failed statement, Postgres reports ROLLBACK and no error.
-import type { ClientBase, Pool, PoolClient, QueryConfig } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 import { noTransaction, OutboxOptionsError, overError, rolledBack, toError } from '../errors.ts'
-import type { Statement } from './sql.ts'
 import { requireMethods } from '../checks/checks.ts'
-import type { Database, Executor, OpenTransaction, TransactionWatch } from './driver.ts'
+import type { Database, OpenTransaction, TransactionWatch } from './driver.ts'
 import { deadEnd } from './dead-end.ts'
+import { queryNodePostgres } from './node-postgres-query.ts'
 import { refuseSingleClient } from './node-postgres-pool.ts'
-import { refuseControl, requireOpen, settingsText } from './transaction-text.ts'
+import { refuseControl, settingsText } from './transaction-text.ts'
 
 /** What a unit of work receives: the query() of a client, and a way to nest. */
 export interface NodePostgresTransaction {
@@ -19,9 +19,7 @@ export interface NodePostgresTransaction {
 }
 
 /** A database for createOutbox(), from a Pool. The outbox never closes the pool and leaves its 'error' event alone. */
-export function nodePostgres(
-  pool: Pool,
-): Database<NodePostgresTransaction, Pick<ClientBase, 'query'>, never> {
+export function nodePostgres(pool: Pool): Database<NodePostgresTransaction, never> {
   refuseSingleClient('nodePostgres()', pool)
   requireMethods('pool', pool, ['connect', 'query', 'on'], 'a Pool of node-postgres')
   if ((pool.options as { binary?: boolean } | undefined)?.binary) {
@@ -31,10 +29,9 @@ export function nodePostgres(
   }
   return {
     client: pool,
-    query: async (statement) => (await pool.query(configOf(statement))).rows,
+    query: (statement) => queryNodePostgres(pool, statement),
     begin: (work, settings) => begin(pool, `begin ${settingsText(settings)}`, work),
     join,
-    enlist,
     watched() {
       throw new OutboxOptionsError(
         'a Pool of node-postgres has no transaction() to watch; use withOutbox(), or emitIn(client, event) on the client where you began the transaction',
@@ -43,13 +40,6 @@ export function nodePostgres(
     // BEGIN is a statement like any other here, so transactions of the application cannot be seen.
     mark() {},
   }
-}
-
-async function enlist(tx: NodePostgresTransaction | Pick<ClientBase, 'query'>): Promise<Executor> {
-  const isPoolOrDatabase = ['totalCount', 'begin'].some((name) => name in Object(tx))
-  if (typeof tx?.query !== 'function' || isPoolOrDatabase) throw noTransaction()
-  if (!('savepoint' in tx)) await requireOpen((text) => tx.query(text))
-  return { query: async (statement) => (await tx.query(configOf(statement))).rows }
 }
 
 type Open = OpenTransaction<NodePostgresTransaction>
@@ -74,7 +64,7 @@ function join(tx: NodePostgresTransaction): Open {
   const send = tx.query as (...given: unknown[]) => unknown
   return {
     tx,
-    query: async (statement) => (await tx.query(configOf(statement))).rows,
+    query: (statement) => queryNodePostgres(tx, statement),
     savepoint: (work) => tx.savepoint((inner) => work(join(inner))),
     guarded: (watch) => guard(send, watch),
   }
@@ -89,6 +79,8 @@ function guard(
       use()
       return send(...given)
     } catch (error) {
+      const callback = given.findLast((one) => typeof one === 'function')
+      if (callback) queueMicrotask(() => (callback as (error: unknown) => void)(error))
       return deadEnd(error)
     }
   }
@@ -142,7 +134,7 @@ class Session {
     const anyUse = { use: () => {}, savepoint: (work: Nested) => this.#nest(work) }
     return {
       tx: this.#guarded(anyUse),
-      query: async (statement) => (await this.#client.query(configOf(statement))).rows,
+      query: (statement) => queryNodePostgres(this.#client, statement),
       guarded: (watch) => this.#guarded(watch),
       savepoint: (work) => this.#savepoint(() => work(this.#open())),
     }
@@ -186,11 +178,6 @@ class Session {
 }
 
 type Nested = (tx: NodePostgresTransaction) => unknown
-
-// Everything as text, because users can replace the parsers of the whole process.
-function configOf({ text, values }: Statement): QueryConfig {
-  return { text, values: [...values], types: { getTypeParser: () => String } }
-}
 
 /** Whether the server responded and keeps the connection. When it ends the connection, the code starts with 57P. */
 function isAnswer(thrown: unknown): boolean {

@@ -1,33 +1,21 @@
 // postgres.js without Drizzle: `createOutbox({ db: postgresJs(sql) })`. A unit of work is sql.begin(), and its callback
 // gets postgres.js's own TransactionSql. Two things are prevented: that ROLLBACK on a lost connection throws where no
 // caller can catch it, and that queries are sent after the unit of work has ended.
-import type { ReservedSql, Sql, TransactionSql } from 'postgres'
+import type { Sql, TransactionSql } from 'postgres'
 import { noTransaction, OutboxOptionsError, overError } from '../errors.ts'
-import type { Statement } from './sql.ts'
-import type {
-  Database,
-  Executor,
-  OpenTransaction,
-  QueryOptions,
-  TransactionWatch,
-} from './driver.ts'
+import type { Database, OpenTransaction, TransactionWatch } from './driver.ts'
 import { deadEnd } from './dead-end.ts'
 import { type Life, noteLoss, runInClient } from './lost-connection.ts'
 import { markTransactions, unmarked } from './mark-transactions.ts'
 import { keepArrayTypes } from './postgres-js-types.ts'
+import { buildPostgresJs, queryPostgresJs, readPostgresJs } from './postgres-js-query.ts'
 import { refuseRenaming } from './postgres-js-transform.ts'
-import {
-  controlError,
-  parseSettings,
-  refuseControl,
-  requireOpen,
-  settingsText,
-} from './transaction-text.ts'
+import { controlError, parseSettings, refuseControl, settingsText } from './transaction-text.ts'
 
 /** A database for createOutbox(), from the client that postgres() returned. The outbox never closes it. */
 export function postgresJs<TTypes extends Types>(
   sql: Sql<TTypes>,
-): Database<TransactionSql<TTypes>, ReservedSql<TTypes>, Sql<TTypes>> {
+): Database<TransactionSql<TTypes>, Sql<TTypes>> {
   if (typeof sql !== 'function' || typeof sql.begin !== 'function') {
     throw new OutboxOptionsError(
       'postgresJs() takes the client itself, from postgres(url), not a transaction or a reserved connection',
@@ -37,17 +25,16 @@ export function postgresJs<TTypes extends Types>(
   return {
     client: sql,
     query: async (statement, options) => {
-      const rows = await read(build(sql, statement, options))
+      const rows = await queryPostgresJs(sql, statement, options)
       keepArrayTypes(sql)
       return rows
     },
     begin: (work, settings) => begin(sql, settingsText(settings), work),
     join,
-    enlist,
     watched: (transact) => {
-      const watchedBegin = (...given: unknown[]) => {
+      const watchedBegin = async (...given: unknown[]) => {
         const work = given.pop() as (tx: unknown) => unknown
-        return transact(work, parseSettings(given.join(' ')))
+        return await transact(work, parseSettings(given.join(' ')))
       }
       return new Proxy(sql, {
         get: (target, property) =>
@@ -102,7 +89,8 @@ function openTransaction<TTypes extends Types>(
   return {
     tx: guard(tx, life, anyUse),
     savepoint: nest,
-    query: (statement, options) => read(guardQuery(build(tx, statement, options), life, () => {})),
+    query: (statement, options) =>
+      readPostgresJs(guardQuery(buildPostgresJs(tx, statement, options), life, () => {})),
     guarded: (watch) => guard(tx, life, watch),
   }
 }
@@ -112,21 +100,10 @@ function join<TTypes extends Types>(tx: TransactionSql<TTypes>): Open<TTypes> {
   if (typeof tx?.savepoint !== 'function') throw noTransaction()
   return {
     tx,
-    query: (statement, options) => read(build(tx, statement, options)),
+    query: (statement, options) => queryPostgresJs(tx, statement, options),
     savepoint: async (work) => (await tx.savepoint((inner) => work(join(inner)))) as never,
     guarded: (watch) => guard(tx, { end: null }, watch),
   }
-}
-
-// Only sql.begin() hands out a client that has savepoint(). On a reserved connection, the application begins by itself.
-async function enlist<TTypes extends Types>(
-  tx: TransactionSql<TTypes> | ReservedSql<TTypes>,
-): Promise<Executor> {
-  const { savepoint, release } = (tx ?? {}) as { savepoint?: unknown; release?: unknown }
-  const isReserved = typeof release === 'function'
-  if (typeof savepoint !== 'function' && !isReserved) throw noTransaction()
-  if (isReserved) await requireOpen((text) => tx.unsafe(text).simple())
-  return { query: (statement, options) => read(build(tx, statement, options)) }
 }
 
 function checkAlive({ end }: Life): void {
@@ -198,22 +175,4 @@ function guardQuery<T>(made: T, life: Life, use: () => void): T {
     reject(error)
   }
   return made
-}
-
-function build<TTypes extends Types>(
-  sql: Pick<TransactionSql<TTypes>, 'unsafe'>,
-  { text, values }: Statement,
-  { prepare = false }: QueryOptions = {},
-) {
-  // postgres.js prepares nothing if it was created with `prepare: false`, as poolers that share connections require.
-  // raw() keeps the client's parsers and transforms, which are the user's or Drizzle's, away from our rows.
-  return sql.unsafe(text, values as never[], { prepare }).raw()
-}
-
-async function read(query: ReturnType<typeof build>): Promise<unknown[]> {
-  const result = await query
-  const names = (result.columns as readonly { name: string }[] | undefined)?.map(({ name }) => name)
-  return (result as unknown as readonly (Buffer | null)[][]).map((row) => {
-    return Object.fromEntries(row.map((value, n) => [names![n], value?.toString() ?? null]))
-  })
 }

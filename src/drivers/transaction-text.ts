@@ -1,6 +1,6 @@
 // Statements that begin and end transactions: how ours begin, and how the application's are recognised. If the
 // application ended a unit of work's transaction itself, the outbox would publish events that were never saved.
-import { noTransaction, OutboxError, OutboxOptionsError } from '../errors.ts'
+import { OutboxError, OutboxOptionsError } from '../errors.ts'
 import type { TransactionSettings } from './driver.ts'
 
 /** The settings that follow BEGIN. */
@@ -11,38 +11,26 @@ export function settingsText(settings: TransactionSettings = {}): string {
   return parts.filter(Boolean).join(' ')
 }
 
-/** Reads what settingsText() writes, as postgres.js takes it: `sql.begin('isolation level serializable', work)`. */
+/** Reads the settings as postgres.js takes them: `sql.begin('isolation level serializable', work)`. */
 export function parseSettings(text: string): TransactionSettings {
-  const given = text
-    .trim()
-    .toLowerCase()
-    .replaceAll(/[\s,]+/g, ' ')
-  const { level, mode, deferrable } = SETTINGS.exec(given)?.groups ?? {}
-  const settings: TransactionSettings = {
+  const given = text.toLowerCase().replaceAll(/[\s,]+/g, ' ')
+  const found = [...given.matchAll(SETTING)].map(({ groups }) => groups!)
+  const read = (name: string) => found.find((groups) => groups[name])?.[name]
+  const [level, mode, deferrable] = [read('level'), read('mode'), read('deferrable')]
+  if (given.replaceAll(SETTING, '').trim() !== '') {
+    throw new OutboxOptionsError(
+      `begin() cannot read '${text}'; write 'isolation level ...', 'read only' or 'read write', and 'deferrable'`,
+    )
+  }
+  return {
     ...(level && { isolationLevel: level as 'serializable' }),
     ...(mode && { accessMode: mode as 'read only' }),
     ...(deferrable && { deferrable: deferrable === 'deferrable' }),
   }
-  if (settingsText(settings) === given) return settings
-  throw new OutboxOptionsError(
-    `begin() cannot read '${text}'; write 'isolation level ...', 'read only' or 'read write', and 'deferrable', in this order`,
-  )
 }
 
-const SETTINGS =
-  /^(?:isolation level (?<level>read (?:un)?committed|repeatable read|serializable))? ?(?<mode>read only|read write)? ?(?<deferrable>(?:not )?deferrable)?$/
-
-const NO_ACTIVE_TRANSACTION = '25P01'
-
-/** Rejects if no transaction is open on a connection that the application controls. Changes nothing. */
-export async function requireOpen(send: (text: string) => PromiseLike<unknown>): Promise<void> {
-  try {
-    await send('savepoint aftercommit_open; release savepoint aftercommit_open')
-  } catch (error) {
-    if ((error as { code?: unknown } | null)?.code !== NO_ACTIVE_TRANSACTION) throw error
-    throw noTransaction()
-  }
-}
+const SETTING =
+  /isolation level (?<level>read (?:un)?committed|repeatable read|serializable)|(?<mode>read only|read write)|(?<deferrable>(?:not )?deferrable)/g
 
 const CONTROL =
   /^\s*(begin|start\s+transaction|commit|end|rollback|abort|savepoint|release|prepare\s+transaction)\b/i
@@ -65,6 +53,6 @@ export function refuseControl(text: string): void {
 export function controlError(statement: string): OutboxError {
   return new OutboxError(
     'TRANSACTION_CONTROL',
-    `${statement} is refused inside a unit of work, which begins and ends its transaction itself; return to commit, throw to roll back, and nest with tx.savepoint(work)`,
+    `${statement} is refused inside a unit of work, which begins and ends its transaction itself; return to commit, throw to roll back, and nest with tx.transaction(work) in Drizzle, else with tx.savepoint(work)`,
   )
 }

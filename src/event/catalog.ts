@@ -3,7 +3,7 @@
 import { show } from '../checks/duration.ts'
 import { EventRefusedError, OutboxOptionsError } from '../errors.ts'
 import type { AggregateId } from './event.ts'
-import type { AsJson, WithoutBigint } from './payload.ts'
+import type { AsJson, HasBigint } from './payload.ts'
 import { prepareEvent } from './prepare.ts'
 import {
   type InputOf,
@@ -58,11 +58,29 @@ export type EventCatalog = Readonly<Record<string, AnyDeclaration>>
 
 export type EventName<TEvents extends EventCatalog> = keyof TEvents & string
 
+/** What event<Payload>() returns. Without a schema nothing turns a bigint into what JSON has. */
+export interface PlainDeclaration<Payload> extends EventDeclaration<Payload, Payload> {
+  readonly '~plain'?: true
+}
+
+/** Stands where a payload type has a bigint, which emit() would refuse. */
+interface BigintRefused {
+  readonly 'JSON has no bigint: declare it as a string': never
+}
+
 /** The payload of an event as emit() takes it. */
 export type EmittedPayload<
   TEvents extends EventCatalog,
   Name extends EventName<TEvents>,
-> = NonNullable<TEvents[Name]['~types']>['input']
+> = TEvents[Name] extends { readonly '~plain'?: true }
+  ? true extends HasBigint<Declared<TEvents, Name>>
+    ? BigintRefused
+    : Declared<TEvents, Name>
+  : Declared<TEvents, Name>
+
+type Declared<TEvents extends EventCatalog, Name extends EventName<TEvents>> = NonNullable<
+  TEvents[Name]['~types']
+>['input']
 
 /** The payload of an event as handlers and consumers receive it: the saved payload, parsed from JSON. */
 export type ReceivedPayload<TEvents extends EventCatalog, Name extends EventName<TEvents>> = AsJson<
@@ -78,9 +96,7 @@ const KNOWN = ['aggregate', 'key', 'schema', 'topic', 'headers', 'maxAttempts', 
 export function event<Schema extends StandardSchema>(
   declaration: SchemaEvent<Schema>,
 ): EventDeclaration<InputOf<Schema>, OutputOf<Schema>>
-export function event<Payload>(
-  declaration: PlainEvent<Payload>,
-): EventDeclaration<WithoutBigint<Payload>, Payload>
+export function event<Payload>(declaration: PlainEvent<Payload>): PlainDeclaration<Payload>
 export function event(declaration: AnyDeclaration): AnyDeclaration {
   return declaration
 }

@@ -12,16 +12,20 @@ export type AsJson<T> = unknown extends T
       ? { [Key in keyof T]: AsJson<T[Key]> }
       : T
 
-/** A payload type whose bigints cannot be assigned: JSON has none, and emit() would refuse the value. */
-export type WithoutBigint<T> = unknown extends T
-  ? T
-  : T extends bigint
-    ? never
-    : T extends { toJSON(): unknown } | ((...given: never[]) => unknown)
-      ? T
-      : T extends object
-        ? { [Key in keyof T]: WithoutBigint<T[Key]> }
-        : T
+/** Whether `true` is part of it says whether a type has a bigint, to the depth that a compiler follows with ease. */
+export type HasBigint<T, Depth extends readonly unknown[] = []> = Depth['length'] extends 5
+  ? false
+  : unknown extends T
+    ? false
+    : T extends bigint
+      ? true
+      : T extends { toJSON(): unknown } | ((...given: never[]) => unknown)
+        ? false
+        : T extends readonly (infer Item)[]
+          ? HasBigint<Item, [...Depth, 0]>
+          : T extends object
+            ? { [Key in keyof T]-?: HasBigint<T[Key], [...Depth, 0]> }[keyof T]
+            : false
 
 export function encodePayload(type: string, payload: unknown): string {
   // Maps each child to its parent, to name the place of a refused value.

@@ -157,7 +157,7 @@ function collectHeaders(
 }
 
 // W3C trace context: version, trace id, parent id and flags, in lower-case hex. Ids of zeros and the version ff are
-// invalid; versions after 00 may add fields. A consumer's tracer would ignore anything else without a word.
+// invalid; versions after 00 may add fields. A consumer's tracer would silently ignore anything else.
 const TRACEPARENT =
   /^(?:00-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}|(?!00|ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:-[\x20-\x7e]*)?)$/
 
@@ -183,11 +183,12 @@ function requireHeaderValue(name: string, value: unknown): string {
 
 export function requireObject(event: unknown): object {
   if (typeof event === 'object' && event !== null) return event
+  const got = event === null ? 'null' : typeof event
   const remedy =
     typeof event === 'string'
       ? '; to emit by name, set the option events and call emit(name, payload)'
       : ''
-  throw refuse(`emit() takes an event object or an array of them, got ${typeof event}${remedy}`)
+  throw refuse(`emit() takes an event object or an array of them, got ${got}${remedy}`)
 }
 
 export function refuse(message: string, options?: { cause: unknown }): EventRefusedError {

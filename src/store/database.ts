@@ -2,7 +2,7 @@
 // error that names the step and never includes data.
 import type { Executor, QueryOptions } from '../drivers/driver.ts'
 import { formatDuration } from '../checks/duration.ts'
-import { rolledBack, StoreError } from '../errors.ts'
+import { OutboxError, rolledBack, StoreError } from '../errors.ts'
 import { raceTimeout } from '../runtime/race-timeout.ts'
 import type { SQL } from '../drivers/sql.ts'
 
@@ -47,6 +47,8 @@ export async function run<Row>(
     const named = { text: `/* aftercommit: ${step} */ ${query.text}`, values: query.values }
     return (await executor.query(named, options)) as Row[]
   } catch (thrown) {
+    // A transaction that is over says so itself.
+    if (thrown instanceof OutboxError) throw thrown
     throw storeError(step, thrown)
   }
 }

@@ -1,11 +1,12 @@
-// emitIn(): saves events into a transaction that the application began itself. Nobody tells us when that one commits, and
-// it may do so long after the save, so its rows are saved without a lease and belong to the fallback from COMMIT on. To be
+// emitIn(): saves events into a transaction that the application began itself. Its client does not report when it commits,
+// and it may do so long after the save, so its rows are saved without a lease and belong to the fallback from COMMIT on. To be
 // quicker than the next poll, we ask Postgres what became of the transaction, at pauses that grow with its age. Once it
 // has committed, we lease the rows and hand them over like those of a unit of work. A rollback leaves no rows to lease.
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { MAX_TIMER_MS } from '../checks/checks.ts'
-import type { Database, Executor } from '../drivers/driver.ts'
+import type { Executor } from '../drivers/driver.ts'
+import { executorOf } from '../drivers/own-transaction.ts'
 import { type EmitArguments, prepareEmitted } from '../event/emit.ts'
 import type { PreparedEvent } from '../event/event.ts'
 import type { ResolvedOptions } from '../options/options.ts'
@@ -22,8 +23,10 @@ import type { UnitsOfWork } from './unit-of-work.ts'
 const SHORTEST_PAUSE_MS = 10
 const LONGEST_PAUSE_MS = 250
 
+/** How often in a row a question may fail before the fallback has to do without it. */
+const MOST_FAILURES = 3
+
 export interface EmitInParts {
-  readonly db: Database<unknown>
   readonly store: Pick<Store<Executor>, 'saveIn' | 'endedTransactions' | 'lease'>
   readonly options: ResolvedOptions
   readonly units: UnitsOfWork
@@ -39,6 +42,12 @@ interface Watched {
   readonly events: PreparedEvent[]
   readonly since: number
   seenAt: number
+  /** Whether it has events that are not kept here. */
+  isCut: boolean
+}
+
+function newlyWatched(now: number): Watched {
+  return { events: [], since: now, seenAt: now, isCut: false }
 }
 
 export class EmitIn {
@@ -48,6 +57,7 @@ export class EmitIn {
   readonly #loop: Loop
   #isOn = false
   #count = 0
+  #failures = 0
 
   constructor(parts: EmitInParts) {
     this.#parts = parts
@@ -59,15 +69,16 @@ export class EmitIn {
   }
 
   readonly emitIn = async (tx: unknown, ...given: EmitArguments): Promise<string | string[]> => {
-    const { db, store, options, units, backlog } = this.#parts
+    const { store, options, units, backlog } = this.#parts
     const level = levelOf(tx)
     if (level?.owner === units) return level.unit.emitAt(level, given)
     const events = prepareEmitted(given, options)
     const ids = events.map(({ id }) => id)
-    if (backlog) await backlog.refresh()
+    // Not awaited: the count needs a connection, and the caller's transaction may hold the last one.
+    void backlog?.refresh()
     backlog?.check(() => events.length)
     if (events.length > 0) {
-      const transaction = await store.saveIn(await db.enlist(tx), events, options.workerId)
+      const transaction = await store.saveIn(executorOf(tx), events, options.workerId)
       this.#watch(transaction, events)
     }
     return Array.isArray(given[0]) ? ids : ids[0]!
@@ -78,23 +89,27 @@ export class EmitIn {
     this.#loop.start({ atOnce: false })
   }
 
-  /** What is still open is left to the fallback of other instances. */
+  /** Hands over what has committed. What is still open is left to the fallback of other instances. */
   async stop(): Promise<void> {
     this.#isOn = false
-    this.#forgetAll()
     await this.#loop.stop()
+    await this.#look().catch(() => {})
+    this.#forgetAll()
   }
 
-  // Rule 9: past maxInFlight, events are left to the fallback.
+  // Rule 9: past maxInFlight, events are not kept, and the fallback is woken when their transaction has committed.
   #watch(transaction: string, events: readonly PreparedEvent[]): void {
     const { options, backlog } = this.#parts
     backlog?.saved(events.length)
-    if (!this.#isOn || this.#count + events.length > options.maxInFlight) return
-    this.#count += events.length
+    if (!this.#isOn) return
     const now = performance.now()
-    const known = this.#watched.get(transaction)
-    if (known) known.events.push(...events)
-    else this.#watched.set(transaction, { events: [...events], since: now, seenAt: now })
+    const watched = this.#watched.get(transaction) ?? newlyWatched(now)
+    this.#watched.set(transaction, watched)
+    if (this.#count + events.length > options.maxInFlight) watched.isCut = true
+    else {
+      this.#count += events.length
+      watched.events.push(...events)
+    }
     this.#loop.wakeWithin(SHORTEST_PAUSE_MS)
   }
 
@@ -124,11 +139,15 @@ export class EmitIn {
         this.#count -= watched.events.length
         if (isCommitted) committed.push(watched)
       }
-      if (committed.length > 0) await this.#handOver(committed)
+      this.#failures = 0
+      await this.#handOver(committed)
     } catch (error) {
+      this.#failures += 1
       // After a fail-over, the database may not know these transactions. The fallback needs no answer to find the rows.
-      this.#forgetAll()
-      this.#parts.bell.ring()
+      if (this.#failures >= MOST_FAILURES) {
+        this.#forgetAll()
+        this.#parts.bell.ring()
+      }
       throw error
     }
     return false
@@ -136,15 +155,22 @@ export class EmitIn {
 
   // Leased after COMMIT, the events are where those of a unit of work are after theirs.
   async #handOver(committed: readonly Watched[]): Promise<void> {
-    const { store, options, delivery } = this.#parts
-    const events = committed.flatMap((one) => one.events)
-    if (!delivery.takesAny(events)) return delivery.leave(events)
+    const { store, options, delivery, bell } = this.#parts
+    if (committed.some(({ isCut }) => isCut)) bell.ring()
+    const taken = committed.filter((one) => delivery.takesAny(one.events))
+    for (const one of committed) if (!taken.includes(one)) delivery.leave(one.events)
+    const events = taken.flatMap((one) => one.events)
+    if (events.length === 0) return
     const { thresholdMs: ms, workerId } = options
     const token = this.#token
     const deadline = performance.now() + ms
     const saved = await store.lease(events, { token, workerId, ms })
-    const committedAt = Math.min(...committed.map(({ seenAt }) => seenAt))
+    const committedAt = Math.min(...taken.map(({ seenAt }) => seenAt))
     delivery.handOver(saved, { token, deadline, committedAt })
+    // A claim may be about to take the others, or to leave them.
+    const leased = new Set(saved.map(({ event }) => event.id))
+    const missed = events.filter(({ id }) => !leased.has(id))
+    if (missed.length > 0) delivery.leave(missed)
   }
 
   #forgetAll(): void {

@@ -7,7 +7,7 @@ import { nestedOverError, OutboxError, overError } from '../errors.ts'
 import type { PreparedEvent } from '../event/event.ts'
 import { Nesting } from './nesting.ts'
 import type { ResolvedOptions } from '../options/options.ts'
-import { enclosing, type Surrounding, runInside, innermostOf } from './surroundings.ts'
+import { enclosing, innermost, runInside, type Surrounding } from './surroundings.ts'
 
 type Nested = (tx: unknown) => unknown
 
@@ -60,8 +60,8 @@ export class OpenUnit {
   }
 
   readonly emit: Emit = ((...given: EmitArguments) => {
-    const here = innermostOf(this.#root.owner) as Level | undefined
-    return this.emitAt(here?.unit === this ? here : this.#root, given)
+    const here = innermost((one) => (one as Level).unit === this) as Level | undefined
+    return this.emitAt(here ?? this.#root, given)
   }) as Emit
 
   emitAt(level: Level, given: EmitArguments): string | string[] {

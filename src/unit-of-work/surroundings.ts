@@ -20,7 +20,7 @@ const storage = new AsyncLocalStorage<Surrounding>()
 
 /** What encloses a new one. Ended ones are left out; otherwise a chain of timers would grow a chain of surroundings. */
 export function enclosing(): Surrounding | undefined {
-  return find((one) => !one.isOver())
+  return innermost((one) => !one.isOver())
 }
 
 export function runInside<T>(one: Surrounding, work: () => T): T {
@@ -56,15 +56,15 @@ export function markTransactions(db: Database<unknown>): void {
 
 /** The innermost surrounding that the owner opened. */
 export function innermostOf(owner: object): Surrounding | undefined {
-  return find((one) => one.owner === owner)
+  return innermost((one) => one.owner === owner)
 }
 
-/** The kind of the innermost transaction that is open on the client. */
-export function openOn(client: unknown): Surrounding['kind'] | undefined {
-  return find((one) => one.client === client && !one.isOver())?.kind
+/** The innermost transaction that is open on the client. */
+export function openOn(client: unknown): Surrounding | undefined {
+  return innermost((one) => one.client === client && !one.isOver())
 }
 
-function find(isIt: (one: Surrounding) => boolean): Surrounding | undefined {
+export function innermost(isIt: (one: Surrounding) => boolean): Surrounding | undefined {
   let one = storage.getStore()
   while (one && !isIt(one)) one = one.outer
   return one
@@ -74,11 +74,12 @@ function find(isIt: (one: Surrounding) => boolean): Surrounding | undefined {
 // other way round. With a pool of one connection they would wait for each other.
 export function secondTransaction(
   call: 'withOutbox()' | 'once()',
-  inside: Surrounding['kind'],
+  { kind: inside }: Surrounding,
 ): OutboxError {
+  const where = inside === 'withOutbox()' ? 'a unit of work' : inside
   return new OutboxError(
     'NESTED',
-    `${call} inside ${inside} would open a second transaction, which commits separately from the first; ${remedyFor(call, inside)}`,
+    `${call} inside ${where} would open a second transaction, which commits separately from the first; ${remedyFor(call, inside)}`,
   )
 }
 
@@ -87,7 +88,7 @@ function remedyFor(call: 'withOutbox()' | 'once()', inside: Surrounding['kind'])
     return call === 'once()' ? 'use onceIn(tx, message, ...)' : OWN_TRANSACTION_REMEDY
   }
   return call === 'withOutbox()' && inside === 'withOutbox()'
-    ? 'use one outbox for both, or save into the first transaction with emitIn(tx, event)'
+    ? 'use one outbox for both, save into the first transaction with emitIn(tx, event), or begin a separate one on outbox.db'
     : 'use one transaction for both: outbox.withOutbox((tx, emit) => inbox.onceIn(tx, message, ...))'
 }
 

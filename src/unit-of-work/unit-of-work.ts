@@ -17,6 +17,7 @@ import {
   openOn,
   OWN_TRANSACTION_REMEDY,
   secondTransaction,
+  type Surrounding,
 } from './surroundings.ts'
 import { isSerializationFailure } from '../store/database.ts'
 import type { SavedEvent, Store } from '../store/outbox/outbox-store.ts'
@@ -53,7 +54,7 @@ const RETRY_JITTER_MS = 20
 
 /** What to do instead of calling emit() outside a unit of work, by the transaction that is open there. */
 const REMEDIES = {
-  none: 'wrap the work in outbox.withOutbox()',
+  none: 'wrap the work in outbox.withOutbox(), or, inside a transaction that your code began, call outbox.emitIn(tx, event)',
   'withOutbox()': 'use the emit() of the outbox whose unit of work this is, or emitIn(tx, event)',
   'once()':
     'to emit while handling a message, use outbox.withOutbox((tx, emit) => inbox.onceIn(tx, message, ...))',
@@ -73,11 +74,11 @@ export class UnitsOfWork {
   /** For code deep in the call stack that has no `emit` of its own. */
   readonly emit: Emit = ((...given: Parameters<Emit>) => {
     const level = innermostOf(this) as Level | undefined
-    if (level) return level.unit.emit(...given)
-    const remedy = REMEDIES[openOn(this.#parts.db.client) ?? 'none']
+    const inside = openOn(this.#parts.db.client)
+    if (level && !isOwn(inside)) return level.unit.emit(...given)
     throw new OutboxError(
       'NO_UNIT_OF_WORK',
-      `emit() was called outside a unit of work, so there is no transaction to save the event in; ${remedy}`,
+      `emit() was called outside a unit of work, so the event would not be saved with what happened; ${REMEDIES[inside?.kind ?? 'none']}`,
     )
   }) as Emit
 
@@ -85,25 +86,26 @@ export class UnitsOfWork {
    * A unit of work that the application begins on its own handle. As there, it is always a transaction of its own, even
    * inside another one.
    */
-  async transact<T>(work: (tx: never) => Promise<T> | T, settings: TransactionSettings = {}) {
-    checkSettings(settings)
-    return await this.#runOnce(work, settings)
+  async transact<T>(
+    work: (tx: never) => Promise<T> | T,
+    settings?: TransactionSettings | null,
+  ): Promise<T> {
+    requireWork(work, 'transaction(async (tx) => { ... })')
+    checkSettings(settings ?? {})
+    return await this.#runOnce(work, settings ?? {})
   }
 
   async run<T>(work: Work<T>, options: UnitOfWorkOptions = {}): Promise<T> {
-    if (typeof work !== 'function') {
-      throw new OutboxOptionsError(
-        'withOutbox() takes a function: withOutbox(async (tx, emit) => { ... })',
-      )
-    }
+    requireWork(work, 'withOutbox(async (tx, emit) => { ... })')
     rejectUnknown('withOutbox()', options, KNOWN)
     const { nested = 'join', retry = 0, ...config } = options
     requireOneOf('nested', nested, ['join', 'savepoint', 'error'])
     requireCount('retry', retry, 100, 0)
     checkSettings(config)
     const outer = innermostOf(this) as Level | undefined
-    if (outer && !outer.isOver()) return await this.#runNested(outer, work, options)
     const inside = openOn(this.#parts.db.client)
+    if (outer && !outer.isOver() && !isOwn(inside))
+      return await this.#runNested(outer, work, options)
     if (inside) throw secondTransaction('withOutbox()', inside)
     for (let left = retry; ; left -= 1) {
       try {
@@ -186,6 +188,16 @@ export class UnitsOfWork {
     const saved = await store.save(open, events, { token, workerId, ms })
     return { events: saved, lease: ms > 0 ? { token, deadline } : null }
   }
+}
+
+function requireWork(work: unknown, usage: string): void {
+  if (typeof work !== 'function')
+    throw new OutboxOptionsError(`a unit of work takes a function: ${usage}`)
+}
+
+/** Whether the application began it, so that what is saved in a unit of work around it would not share its fate. */
+function isOwn(inside: Surrounding | undefined): boolean {
+  return inside?.kind === 'a transaction of your own'
 }
 
 /** What a unit of work has saved, and its lease, if any. */

@@ -65,8 +65,8 @@ export interface HealthParts {
 export class Health {
   readonly #parts: HealthParts
   #seconds: { readonly at: number; readonly tally: Tally }[] = []
-  /** How long the last round of each publisher's fallback took. */
-  readonly #lastPollMs = new Map<string, number>()
+  /** How long the last round of each publisher's fallback took, and when it ended. */
+  readonly #lastPoll = new Map<string, { readonly ms: number; readonly at: number }>()
 
   constructor(parts: HealthParts) {
     const { events } = parts.lifecycle
@@ -79,7 +79,7 @@ export class Health {
     events.on('event:dead', count('failed'))
     events.on('event:duplicate', count('duplicates'))
     events.on('poll:done', ({ publisher, claimed, durationMs }) => {
-      this.#lastPollMs.set(publisher, durationMs)
+      this.#lastPoll.set(publisher, { ms: durationMs, at: performance.now() })
       const tally = this.#thisSecond()
       tally.polls += 1
       tally.claimed += claimed
@@ -120,8 +120,9 @@ export class Health {
 
   // Only the last round counts: one slow probe of a broker that is back must not look like trouble for a minute.
   #slowPolls({ maxPollMs }: ResolvedLimits): HealthFlag[] {
-    const slow = [...this.#lastPollMs].filter(([, ms]) => ms > maxPollMs)
-    return slow.map(([publisher, ms]) => ({
+    const since = performance.now() - WINDOW_MS
+    const slow = [...this.#lastPoll].filter(([, { ms, at }]) => ms > maxPollMs && at > since)
+    return slow.map(([publisher, { ms }]) => ({
       flag: 'poll',
       message: `the last round of the fallback for the publisher '${publisher}' took ${Math.round(ms)}ms, longer than ${formatDuration(maxPollMs)}`,
     }))

@@ -12,8 +12,7 @@ const GRACE_MS = 60_000
 
 interface FailedEvent {
   readonly event: EventRef
-  readonly retryInMs: number
-  readonly until: number
+  readonly retryAt: number
   reported: boolean
 }
 
@@ -21,19 +20,31 @@ export function reportHeldBack(lifecycle: Lifecycle, scopes: OrderScopes, logger
   const { events } = lifecycle
   const failed = new Map<number, FailedEvent>()
 
+  // Another process may have sent them, which is not reported here.
+  const forgetOld = () => {
+    for (const [lane, { retryAt }] of failed) {
+      if (retryAt + GRACE_MS < performance.now()) failed.delete(lane)
+    }
+  }
   const onSaved = ({ event }: { event: EventRef }) => {
-    const earlier = failed.get(laneOf(event, scopes))
-    if (!earlier || earlier.reported || earlier.until < performance.now()) return
+    const lane = laneOf(event, scopes)
+    const earlier = failed.get(lane)
+    if (!earlier || earlier.reported) return
+    if (earlier.retryAt + GRACE_MS < performance.now()) return forget(lane)
     earlier.reported = true
+    const retryInMs = Math.max(0, Math.round(earlier.retryAt - performance.now()))
     logger.warn(
-      { event, failed: earlier.event, retryInMs: earlier.retryInMs },
+      { event, failed: earlier.event, retryInMs },
       'an event waits behind an earlier one of its aggregate that failed, so that they arrive in order; later ones wait too',
     )
   }
   const onEnd = ({ event }: { event: EventRef }) => {
     if (failed.size === 0) return
     const lane = laneOf(event, scopes)
-    if (failed.get(lane)?.event.id === event.id) failed.delete(lane)
+    if (failed.get(lane)?.event.id === event.id) forget(lane)
+  }
+  const forget = (lane: number) => {
+    failed.delete(lane)
     // A listener for this event costs every unit of work, so there is one only while something has failed.
     if (failed.size === 0) events.off('event:saved', onSaved)
   }
@@ -42,15 +53,11 @@ export function reportHeldBack(lifecycle: Lifecycle, scopes: OrderScopes, logger
     if (attempts === 0) return
     const lane = laneOf(event, scopes)
     const known = failed.get(lane)
-    if (known === undefined && failed.size === MOST_LANES) return
+    if (known === undefined && failed.size >= MOST_LANES) forgetOld()
+    if (known === undefined && failed.size >= MOST_LANES) return
     if (failed.size === 0) events.on('event:saved', onSaved)
     const reported = known?.event.id === event.id && known.reported
-    failed.set(lane, {
-      event,
-      retryInMs,
-      until: performance.now() + retryInMs + GRACE_MS,
-      reported,
-    })
+    failed.set(lane, { event, retryAt: performance.now() + retryInMs, reported })
   })
   events.on('event:published', onEnd)
   events.on('event:dead', onEnd)

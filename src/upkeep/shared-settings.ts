@@ -1,4 +1,4 @@
-// Two outboxes on one table have to agree on some settings: the one keeps an order, or rows, that the other gives up. We
+// Two outboxes on one table have to agree on some settings, such as the order that both keep and how long rows stay. We
 // compare those of this process; what other processes have set cannot be seen from here.
 import type { ResolvedOptions } from '../options/options.ts'
 import { quoteName } from '../store/table-name.ts'

@@ -189,16 +189,19 @@ it("keeps each driver's own transaction, with a catalog and without", () => {
 })
 
 it('refuses a bigint in a plain payload type, which JSON does not have', () => {
+  type Json = null | string | number | boolean | Json[] | { [key: string]: Json }
+  const declare = <Payload extends { id: string }>() =>
+    event<Payload>({ aggregate: 'counter', key: (e) => e.id })
   const counted = defineEvents({
-    Counted: event<{ id: string; deep: { total: bigint }[]; at: Date; note?: string | null }>({
-      aggregate: 'counter',
-      key: (e) => e.id,
-    }),
+    Counted: declare<{ id: string; deep: { total: bigint }[] }>(),
+    Dated: declare<{ id: string; at: Date; note?: string | null }>(),
+    Any: declare<{ id: string; json: Json; anything: unknown }>(),
   })
   const check = (outbox: Outbox<PostgresJsDatabase, typeof counted>) => {
     // @ts-expect-error a bigint has to be text
-    outbox.emit('Counted', { id: 'a', deep: [{ total: 1n }], at: new Date() })
-    outbox.emit('Counted', { id: 'a', deep: [], at: new Date(), note: null })
+    outbox.emit('Counted', { id: 'a', deep: [{ total: 1n }] })
+    outbox.emit('Dated', { id: 'a', at: new Date(), note: null })
+    outbox.emit('Any', { id: 'a', json: { list: [1, { deep: null }] }, anything: new Map() })
   }
   expectTypeOf(check).toBeFunction()
 })

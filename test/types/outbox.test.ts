@@ -71,8 +71,10 @@ it("takes the client's own transactions in emitIn()", () => {
     await js.emitIn({} as ReservedSql<Record<string, never>>, event)
     await pg.emitIn({} as PoolClient, event)
     await pg.emitIn({} as NodePostgresTransaction, event)
-    // @ts-expect-error a client of another driver
+    // A transaction of another client on the same database.
     await js.emitIn({} as PoolClient, event)
+    // @ts-expect-error no transaction of any client
+    await js.emitIn({ begin: () => {} }, event)
   }
   expectTypeOf(check).toBeFunction()
 })

@@ -1,5 +1,6 @@
-// What became of transactions that hold events from emitIn(). Reads no table. Postgres forgets the outcome of very old
-// transactions: they count as committed, because then someone looks at their rows.
+// What became of transactions that hold events from emitIn(). Reads no table. From the snapshot's end on, a transaction is in
+// progress, or unknown to a server that was promoted; asking for an unknown one would be an error. Postgres forgets the outcome of very old
+// transactions: they count as committed, so that their rows are looked at.
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import { encodeArray } from './rows.ts'
@@ -12,7 +13,8 @@ export function endedTransactionsStatement(context: StatementContext) {
       'ask for transactions',
       sql`
         select id::text, outcome from unnest(${encodeArray(ids)}::text::xid8[]) as id,
-          lateral (select coalesce(pg_xact_status(id), 'committed') as outcome) status
+          lateral (select case when id >= pg_snapshot_xmax(pg_current_snapshot()) then 'in progress'
+            else coalesce(pg_xact_status(id), 'committed') end as outcome) status
         where outcome <> 'in progress'`,
     )
     return new Map(rows.map(({ id, outcome }) => [id, outcome === 'committed']))

@@ -1,9 +1,11 @@
 // The save: the last statement before COMMIT. For each event it returns the earlier, pending events of its lane, which
 // the event has to follow (see delivery/order.ts). A database function finds them, because Postgres caches its
 // plan; planning that query with each INSERT took longer than everything else.
+import { randomUUID } from 'node:crypto'
 import type { Executor } from '../../drivers/driver.ts'
 import { sql, type SQL } from '../../drivers/sql.ts'
 import type { OutboxEvent, PreparedEvent } from '../../event/event.ts'
+import { noTransaction } from '../../errors.ts'
 import { run } from '../database.ts'
 import { lockName, qualifiedName, type TableName } from '../table-name.ts'
 import type { Lease, SavedEvent } from './outbox-store.ts'
@@ -34,17 +36,30 @@ export function saveStatement(context: StatementContext) {
   }
 }
 
-/** For a transaction that the application began, which may stay open: without a lease. */
+// For a transaction that the application began, which may stay open: without a lease. The application may also have ended
+// it, or never begun one, and an INSERT outside of it would commit at once. So the first statement leaves a mark that lasts
+// as long as its transaction, and the INSERT inserts only where it finds the mark.
 export function saveInStatement(context: StatementContext) {
   const { lockLanes, insert } = parts(context)
   return async (tx: Executor, events: readonly PreparedEvent[], workerId: string) => {
+    const mark = randomUUID()
+    await run(
+      tx,
+      'mark the transaction',
+      sql`select set_config(${MARK}::text, ${mark}::text, true)`,
+    )
     await lockLanes(tx, events)
-    const unleased = insert(events, { token: '', workerId, ms: 0 })
+    const where = sql`where current_setting(${MARK}::text, true) = ${mark}::text`
+    const unleased = insert(events, { token: '', workerId, ms: 0 }, where)
     const query = sql`${unleased}, pg_current_xact_id()::text as transaction`
     const [row] = await run<{ transaction: string }>(tx, 'save events', query, PREPARE)
-    return row!.transaction
+    if (!row) throw noTransaction()
+    return row.transaction
   }
 }
+
+/** A setting of our own, local to a transaction. */
+const MARK = 'aftercommit.emit_in'
 
 function parts({ outbox, rules }: StatementContext) {
   const follows = followsFunction(rules.table)
@@ -68,7 +83,7 @@ function parts({ outbox, rules }: StatementContext) {
   // clock_timestamp(), never now(): now() is when the transaction began, and by the time of the save a unit of work may
   // be older than its events' lease (rule 2). The ORDER BY makes `seq` follow the order of emit(). Events without a
   // lease belong to the fallback, which keeps the order by itself.
-  function insert(events: readonly PreparedEvent[], lease: Lease): SQL {
+  function insert(events: readonly PreparedEvent[], lease: Lease, where = sql``): SQL {
     const isLeased = lease.ms > 0
     return sql`
       insert into ${outbox} as o (id, lane, aggregate_type, aggregate_id, event_type, topic, payload,
@@ -77,7 +92,7 @@ function parts({ outbox, rules }: StatementContext) {
         e.headers, e.max_attempts, clock_timestamp() + ${lease.ms}::float8 * interval '1 ms',
         ${isLeased ? lease.token : null}::text::uuid, ${lease.workerId}::text,
         coalesce(to_timestamp(e.occurred_ms / 1000), clock_timestamp())
-      from ${rowsOf(events)} e order by e.n
+      from ${rowsOf(events)} e ${where} order by e.n
       returning o.id::text, o.seq::text, ${OCCURRED_AT}, case when ${isLeased}::boolean
         then ${follows.name}(o.lane, o.seq, ${rules.deadLettersHold}::boolean)::text end as follows`
   }

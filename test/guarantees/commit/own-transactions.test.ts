@@ -305,6 +305,144 @@ describeEach(SERVED_DRIVERS, (fixture) => {
   })
 })
 
+describeEach(SERVED_DRIVERS, (fixture) => {
+  const { begin } = fixture.driver
+  const open = (settings: { max: number }) => fixture.driver.open(fixture.url, settings)
+
+  const refused = {
+    code: 'OPTIONS_INVALID',
+    message: expect.stringMatching(/tx must be an open transaction/) as string,
+  }
+
+  it('refuses a transaction that has ended, even if its connection is in another one', async () => {
+    const { db, close } = open({ max: 1 })
+    const { outbox } = await running(fixture)
+    let late: unknown
+    await begin(db, async (tx) => void (late = tx))
+    await begin(fixture.db, async (tx) => void (late = tx))
+    await expect(outbox.emitIn(late as never, newEvent())).rejects.toMatchObject(refused)
+    const rolledBack = begin(fixture.db, async (tx) => {
+      late = tx
+      throw failure
+    })
+    await expect(rolledBack).rejects.toBe(failure)
+    await expect(outbox.emitIn(late as never, newEvent())).rejects.toMatchObject(refused)
+    expect(await fixture.rows()).toEqual([])
+    await close()
+  })
+
+  it('saves nothing when the transaction ends before emitIn() was awaited', async () => {
+    const { outbox, published } = await running(fixture)
+    let unawaited: Promise<unknown> = Promise.resolve()
+    const work = begin(fixture.db, async (tx) => {
+      unawaited = outbox.emitIn(tx, newEvent()).catch((error: unknown) => error)
+      throw failure
+    })
+    await expect(work).rejects.toBe(failure)
+    const id = await begin(fixture.db, (tx) => outbox.emitIn(tx, newEvent()))
+    // postgres.js never answers what is asked of a transaction that is over.
+    await Promise.race([unawaited, arrival(published, [id])])
+    await arrival(published, [id])
+    expect(published).toEqual([id])
+    expect(await fixture.rows()).toMatchObject([{ id }])
+  })
+
+  it('refuses the transaction of another outbox that has ended, and a failure there does not publish', async () => {
+    const { outbox: first, published } = await running(fixture)
+    const second = fixture.handling({}, { table: 'nowhere', lockKeys: true })
+    const { outbox: third } = await running(fixture)
+    let late: unknown
+    let unawaited: Promise<unknown> = Promise.resolve()
+    await first
+      .withOutbox(async (tx, emit) => {
+        late = tx
+        emit(newEvent())
+        unawaited = second.emitIn(tx, newEvent()).catch((error: unknown) => error)
+      })
+      .catch(() => {})
+    expect(await unawaited).toMatchObject({ code: expect.any(String) as string })
+    await expect(third.emitIn(late as never, newEvent())).rejects.toMatchObject({
+      code: expect.stringMatching(/UNIT_OF_WORK_OVER|OPTIONS_INVALID/) as string,
+    })
+    const saved = (await fixture.rows()).map(({ id }) => id)
+    await first.stop()
+    expect(published).toEqual(saved)
+  })
+
+  it('wakes the fallback for events that do not fit into memory', async () => {
+    // The poller comes by itself in an hour.
+    const { outbox, published } = await running(fixture, { poller: true, maxInFlight: 1 })
+    const ids = await begin(fixture.db, (tx) => outbox.emitIn(tx, [newEvent(), newEvent()]))
+    await arrival(published, ids)
+    expect(published.toSorted()).toEqual(ids.toSorted())
+  })
+
+  it('hands over what has committed when it stops', async () => {
+    const { outbox, published } = await running(fixture)
+    const id = await begin(fixture.db, (tx) => outbox.emitIn(tx, newEvent()))
+    await outbox.stop()
+    expect(published).toEqual([id])
+  })
+
+  it('needs no second connection, also with maxBacklog', async () => {
+    const { db, close } = open({ max: 1 })
+    const { outbox, published } = await running(fixture, { db, maxBacklog: 100 })
+    const ids = await begin(db, async (tx) => [
+      await outbox.emitIn(tx, newEvent()),
+      await outbox.emitIn(tx, newEvent()),
+    ])
+    await arrival(published, ids)
+    await outbox.stop()
+    expect(published).toEqual(ids)
+    await close()
+  })
+
+  it('takes the transactions of every client, whichever its own', async () => {
+    const { outbox, published } = await running(fixture)
+    for (const driver of SERVED_DRIVERS) {
+      const { db, close } = driver.open(fixture.url)
+      const id = await driver.begin(db, (tx) => outbox.emitIn(tx, newEvent()))
+      await arrival(published, [id])
+      expect(published.at(-1)).toBe(id)
+      await close()
+    }
+  })
+})
+
+describeEach(
+  SERVED_DRIVERS.filter(({ beginOn }) => beginOn),
+  (fixture) => {
+    const { begin } = fixture.driver
+
+    it('refuses to emit into a unit of work from inside a transaction of the application', async () => {
+      const { outbox, published } = await running(fixture)
+      const kept = await outbox.withOutbox(async (_, emit) => {
+        await begin(fixture.db, async () => {
+          expect(() => outbox.emit(newEvent())).toThrow(
+            expect.objectContaining({ code: 'NO_UNIT_OF_WORK' }),
+          )
+          await expect(outbox.withOutbox(async () => {})).rejects.toMatchObject({ code: 'NESTED' })
+        })
+        return emit(newEvent())
+      })
+      await arrival(published, [kept])
+      expect(await fixture.rows()).toMatchObject([{ id: kept }])
+    })
+
+    it('leaves the client of the handle as it is, and checks what transaction() is given', async () => {
+      const { outbox } = await running(fixture)
+      const [{ $client }, { $client: watched }] = [fixture.db, outbox.db] as {
+        $client?: unknown
+      }[] as [{ $client?: unknown }, { $client?: unknown }]
+      expect(watched).toBe($client)
+      await expect(fixture.driver.beginOn!(outbox.db, undefined as never)).rejects.toMatchObject({
+        code: 'OPTIONS_INVALID',
+        message: expect.stringMatching(/takes a function/) as string,
+      })
+    })
+  },
+)
+
 // The transaction runs on a connection that breaks at its COMMIT, the outbox on others.
 describeEach(SERVED_DRIVERS, (fixture) => {
   let proxy: TcpProxy

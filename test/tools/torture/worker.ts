@@ -6,7 +6,7 @@ import { drizzle as drizzleJs } from 'drizzle-orm/postgres-js'
 import { Kafka, logLevel } from 'kafkajs'
 import pg from 'pg'
 import postgres from 'postgres'
-import { createOutbox, type DrizzleDatabase } from '../../../src/index.ts'
+import { createOutbox, type DrizzleDatabase, type OwnTransaction } from '../../../src/index.ts'
 import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 import {
   type BurstUnit,
@@ -114,7 +114,7 @@ async function write(unit: Unit, saver = outbox): Promise<void> {
 async function runByItsWay(unit: Unit, saver: typeof outbox): Promise<unknown> {
   if (unit.way === 'emitIn') {
     return await db.transaction((tx) =>
-      runUnit(unit, tx, (into, event) => saver.emitIn(into, event)),
+      runUnit(unit, tx, (into, event) => saver.emitIn(into as unknown as OwnTransaction, event)),
     )
   }
   if (unit.way === 'outbox.db') {

@@ -1,7 +1,23 @@
 import { describe, expect, it } from 'vitest'
-import { refuseControl, settingsText } from '../../../src/drivers/transaction-text.ts'
+import {
+  parseSettings,
+  refuseControl,
+  settingsText,
+} from '../../../src/drivers/transaction-text.ts'
 
 describe('settings of a transaction', () => {
+  it('are read as postgres.js takes them, in any order', () => {
+    expect(parseSettings('')).toEqual({})
+    expect(parseSettings('READ ONLY,  isolation level Repeatable Read')).toEqual({
+      isolationLevel: 'repeatable read',
+      accessMode: 'read only',
+    })
+    expect(parseSettings('not deferrable')).toEqual({ deferrable: false })
+    for (const wrong of ['isolation level chaos', 'read only; drop table orders', 'serializable']) {
+      expect(() => parseSettings(wrong)).toThrow(/begin\(\) cannot read/)
+    }
+  })
+
   it('come out as what follows BEGIN', () => {
     expect(settingsText()).toBe('')
     expect(settingsText({ isolationLevel: 'serializable' })).toBe('isolation level serializable')

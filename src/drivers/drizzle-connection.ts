@@ -1,9 +1,10 @@
-// Drizzle on a node-postgres pool. Drizzle checks out a connection and sends BEGIN before it calls anything of ours. If the
+// What a unit of work begins on, under Drizzle. On a node-postgres pool, Drizzle checks out a connection and sends BEGIN before it calls anything of ours. If the
 // connection dies then, it emits 'error' where nothing listens, which ends the process; if BEGIN fails, Drizzle never
 // returns it (drizzle-orm#6241), and after a few outages the pool is empty. So a unit of work runs on a copy of the database
 // whose pool passes on one connection, and we listen to it and see to its return.
 import type { EventEmitter } from 'node:events'
 import type { DrizzleDatabase } from './driver.ts'
+import { unmarked } from './mark-transactions.ts'
 
 interface Connection extends EventEmitter {
   release(error?: Error | boolean): void
@@ -14,15 +15,23 @@ interface Pool {
   connect(): Promise<Connection>
 }
 
+interface Session {
+  readonly client?: unknown
+}
+
 const ignore = () => {}
 
 /** Runs the transaction on the database or, if its connections come from such a pool, on a copy of it. */
 export async function onOwnConnection<T>(
   db: DrizzleDatabase,
-  session: { readonly client?: unknown } | undefined,
+  session: Session | undefined,
   transact: (db: DrizzleDatabase) => Promise<T>,
 ): Promise<T> {
   const pool = session?.client
+  if (session && isPostgresJs(pool)) {
+    // Drizzle begins on the client, whose begin() may be marked as the application's.
+    return await transact(copyOf(db, session, { begin: unmarked(pool, 'begin') }))
+  }
   if (!session || !isPool(pool)) return await transact(db)
   let giveBack: Connection['release'] = ignore
   let connection: Connection | null = null
@@ -33,10 +42,8 @@ export async function onOwnConnection<T>(
     giveBack = connection.release.bind(connection)
     return connection
   }
-  const client: unknown = Object.create(pool, { connect: { value: connect } })
-  const ownSession: unknown = Object.create(session, { client: { value: client } })
   try {
-    return await transact(Object.create(db, { session: { value: ownSession } }) as DrizzleDatabase)
+    return await transact(copyOf(db, session, { connect }))
   } catch (error) {
     // Usually Drizzle has returned it, and the pool refuses a second time.
     try {
@@ -46,6 +53,20 @@ export async function onOwnConnection<T>(
   } finally {
     ;(connection as Connection | null)?.off('error', ignore)
   }
+}
+
+/** The database, on a client that does some things differently. */
+function copyOf(db: DrizzleDatabase, session: Session, changes: object): DrizzleDatabase {
+  const client: unknown = Object.create(
+    session.client as object,
+    Object.getOwnPropertyDescriptors(changes),
+  )
+  const own: unknown = Object.create(session, { client: { value: client } })
+  return Object.create(db, { session: { value: own } }) as DrizzleDatabase
+}
+
+function isPostgresJs(client: unknown): client is object {
+  return typeof (client as { begin?: unknown } | undefined)?.begin === 'function'
 }
 
 function isPool(client: unknown): client is Pool {
