@@ -28,6 +28,9 @@ const TEXTS = {
 const GIVEN_UP =
   'outcomes came too late to be recorded; the next process that runs takes over those events'
 
+const FAILED = 'event failed, will retry'
+const FAILED_IN_ORDER = `${FAILED}; later events of its aggregate wait until then`
+
 const NONE: ReadonlyMap<string, string> = new Map()
 
 /** The outcomes of one send. */
@@ -197,7 +200,7 @@ export class Recorder {
         // Not logged for an outage, which the circuit reports once instead of once per event.
         if (counts) {
           const fields = { event: ref, err: error, attempts, retryInMs }
-          options.logger.warn(fields, 'event failed, will retry')
+          options.logger.warn(fields, options.orderScopes ? FAILED_IN_ORDER : FAILED)
         }
         lifecycle.tell('event:failed', { event: ref, path, error, attempts, retryInMs })
         return

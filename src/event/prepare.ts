@@ -97,9 +97,8 @@ function attemptsFor(type: string, event: NewEvent, rules: EventRules): number {
 
 function keyText(type: string, id: unknown): unknown {
   if (typeof id === 'bigint') return String(id)
-  if (typeof id !== 'number') return id
-  if (Number.isSafeInteger(id)) return String(id)
-  throw refuse(`${type}: aggregateId must be a string, a BigInt or a safe integer, got ${id}`)
+  if (typeof id === 'string' || Number.isSafeInteger(id)) return String(id)
+  throw refuse(`${type}: aggregateId must be a string, a BigInt or a safe integer, got ${show(id)}`)
 }
 
 export function requireText(field: string, value: unknown, maxBytes: number): string {
