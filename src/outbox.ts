@@ -1,6 +1,6 @@
 // createOutbox() wires the path from its end to its beginning, because each step receives the next one. To follow an
 // event, read the lines from `units` up to `recorder`: a unit of work saves it, the delivery sends it, the recorder
-// records its outcome.
+// records its outcome. Longer than other files, because its JSDoc is what users read in their editor.
 import { backgroundLoops } from './runtime/background.ts'
 import { Bell } from './runtime/bell.ts'
 import type { Loop } from './runtime/loop.ts'

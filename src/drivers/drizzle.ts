@@ -143,7 +143,7 @@ interface Session {
   prepareQuery(query: { sql: string }, ...rest: unknown[]): object
 }
 
-function sessionOf(db: object): Session | undefined {
+export function sessionOf(db: object): Session | undefined {
   return (db as { session?: Session }).session ?? (db as { _?: { session?: Session } })._?.session
 }
 

@@ -2,7 +2,7 @@
 // describe the clients by their shape: importing theirs would make every user install them.
 import { noTransaction } from '../errors.ts'
 import type { Executor } from './driver.ts'
-import { execute } from './drizzle.ts'
+import { execute, sessionOf } from './drizzle.ts'
 import { hasEnded } from './mark-transactions.ts'
 import { type NodePostgresClient, queryNodePostgres } from './node-postgres-query.ts'
 import { type PostgresJsClient, queryPostgresJs } from './postgres-js-query.ts'
@@ -22,7 +22,8 @@ export function executorOf(tx: unknown): Executor {
   // Drizzle's database has no rollback().
   if (has(tx, 'execute') && has(tx, 'rollback')) {
     // Not prepared: that would go past the guard of a transaction that another outbox watches.
-    return { query: (statement) => execute(tx as DrizzleOwn, statement) }
+    const query: Executor['query'] = (statement) => execute(tx as DrizzleOwn, statement)
+    return has(sessionOf(tx as object)?.client, 'unsafe') ? { query } : inTurn(query)
   }
   // Of postgres.js's clients only the one with all connections can begin(), and of ours only a database can.
   if (has(tx, 'begin')) throw noTransaction()
@@ -33,9 +34,21 @@ export function executorOf(tx: unknown): Executor {
   }
   // Only a pool counts its connections.
   if (has(tx, 'query') && !('totalCount' in (tx as object))) {
-    return { query: (statement) => queryNodePostgres(tx as NodePostgresClient, statement) }
+    return inTurn((statement) => queryNodePostgres(tx as NodePostgresClient, statement))
   }
   throw noTransaction()
+}
+
+/** node-postgres warns of a query that is sent while another one is under way. */
+function inTurn(query: Executor['query']): Executor {
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    query: (statement, options) => {
+      const next = last.then(() => query(statement, options))
+      last = next.catch(() => {})
+      return next
+    },
+  }
 }
 
 function has(tx: unknown, method: string): boolean {

@@ -93,4 +93,4 @@ function remedyFor(call: 'withOutbox()' | 'once()', inside: Surrounding['kind'])
 }
 
 export const OWN_TRANSACTION_REMEDY =
-  'begin that one on outbox.db, or save into it with outbox.emitIn(tx, event)'
+  'begin your transaction on outbox.db, or save into it with outbox.emitIn(tx, event)'

@@ -43,16 +43,16 @@ export function saveInStatement(context: StatementContext) {
   const { lockLanes, insert } = parts(context)
   return async (tx: Executor, events: readonly PreparedEvent[], workerId: string) => {
     const mark = randomUUID()
-    await run(
-      tx,
-      'mark the transaction',
-      sql`select set_config(${MARK}::text, ${mark}::text, true)`,
-    )
-    await lockLanes(tx, events)
+    const setMark = sql`select set_config(${MARK}::text, ${mark}::text, true)`
     const where = sql`where current_setting(${MARK}::text, true) = ${mark}::text`
     const unleased = insert(events, { token: '', workerId, ms: 0 }, where)
     const query = sql`${unleased}, pg_current_xact_id()::text as transaction`
-    const [row] = await run<{ transaction: string }>(tx, 'save events', query, PREPARE)
+    // All at once, so that a COMMIT that does not wait for them comes behind them where the client sends in this order.
+    const [, , [row]] = await Promise.all([
+      run(tx, 'mark the transaction', setMark),
+      lockLanes(tx, events),
+      run<{ transaction: string }>(tx, 'save events', query, PREPARE),
+    ])
     if (!row) throw noTransaction()
     return row.transaction
   }

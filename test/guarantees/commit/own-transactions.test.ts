@@ -1,13 +1,14 @@
 // Rule 1 where the application begins its transactions itself: on outbox.db, or past the outbox with emitIn(). The event
 // exists exactly if that transaction committed, and is published soon after. Whatever would break that is refused.
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { createInbox } from '../../../src/inbox/inbox.ts'
 import type { AnyDatabase, Outbox } from '../../../src/index.ts'
+import { useProxied } from '../../support/proxied.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { acked, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
-import { ALL_DRIVERS, type OpenedDatabase, SERVED_DRIVERS } from '../../support/drivers.ts'
+import { ALL_DRIVERS, SERVED_DRIVERS } from '../../support/drivers.ts'
 import { describeEach, type Fixture } from '../../support/fixture.ts'
-import { startProxy, type TcpProxy, type Verdict } from '../../support/servers/tcp-proxy.ts'
+import type { Verdict } from '../../support/servers/tcp-proxy.ts'
 import { defer } from '../../support/timing/deferred.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
 
@@ -445,29 +446,19 @@ describeEach(
 
 // The transaction runs on a connection that breaks at its COMMIT, the outbox on others.
 describeEach(SERVED_DRIVERS, (fixture) => {
-  let proxy: TcpProxy
-  let proxied: OpenedDatabase<AnyDatabase>
-
-  beforeAll(async () => {
-    proxy = await startProxy({ port: Number(new URL(inject('databaseUrl')).port) })
-    const url = new URL(fixture.url)
-    url.port = String(proxy.port)
-    proxied = fixture.driver.open(url.href, { max: 1 })
-  })
-  afterAll(async () => {
-    await proxied.close()
-    await proxy.stop()
-  })
+  const proxied = useProxied(fixture)
 
   async function commitThroughBrokenConnection(verdict: Verdict) {
     const { outbox, published } = await running(fixture)
     let id = ''
     const work = fixture.driver.begin(proxied.db, async (tx) => {
       id = await outbox.emitIn(tx, newEvent())
-      proxy.intercept((chunk) => (/commit\0/i.test(chunk.toString('latin1')) ? verdict : 'forward'))
+      proxied.proxy.intercept((chunk) =>
+        /commit\0/i.test(chunk.toString('latin1')) ? verdict : 'forward',
+      )
     })
     await expect(work).rejects.toThrow(/CONNECTION_CLOSED|Connection terminated|Failed query/)
-    proxy.intercept(null)
+    proxied.proxy.intercept(null)
     return { outbox, published, id }
   }
 

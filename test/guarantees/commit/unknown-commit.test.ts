@@ -1,39 +1,27 @@
 // Rule 3: if the outcome of COMMIT is unknown, the immediate path publishes nothing; the fallback finds
 // the row if it exists. The proxy breaks the connection at the COMMIT itself.
-import { afterAll, beforeAll, expect, inject, it } from 'vitest'
-import type { AnyDatabase } from '../../../src/index.ts'
-import { type OpenedDatabase, SERVED_DRIVERS } from '../../support/drivers.ts'
+import { expect, it } from 'vitest'
+import { SERVED_DRIVERS } from '../../support/drivers.ts'
 import { describeEach, WATCHABLE } from '../../support/fixture.ts'
+import { useProxied } from '../../support/proxied.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
-import { startProxy, type TcpProxy, type Verdict } from '../../support/servers/tcp-proxy.ts'
+import type { Verdict } from '../../support/servers/tcp-proxy.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
 
 describeEach(SERVED_DRIVERS, (fixture) => {
-  let proxy: TcpProxy
-  let proxied: OpenedDatabase<AnyDatabase>
-
-  beforeAll(async () => {
-    proxy = await startProxy({ port: Number(new URL(inject('databaseUrl')).port) })
-    const url = new URL(fixture.url)
-    url.port = String(proxy.port)
-    proxied = fixture.driver.open(url.href, { max: 1 })
-  })
-  afterAll(async () => {
-    await proxied.close()
-    await proxy.stop()
-  })
+  const proxied = useProxied(fixture)
 
   async function commitThroughBrokenConnection(verdict: Verdict) {
     const handled: string[] = []
     const handlers = { OrderCompleted: (event: { id: string }) => void handled.push(event.id) }
     const outbox = fixture.handling(handlers, { db: proxied.db, ...WATCHABLE })
     await outbox.start()
-    proxy.intercept((chunk) => (chunk.includes('commit\0') ? verdict : 'forward'))
+    proxied.proxy.intercept((chunk) => (chunk.includes('commit\0') ? verdict : 'forward'))
     await expect(outbox.withOutbox(async (_, emit) => emit(newEvent()))).rejects.toThrow(
       // Drizzle on node-postgres tells of the ROLLBACK that it tries next.
       /CONNECTION_CLOSED|Connection terminated unexpectedly|Failed query: rollback/,
     )
-    proxy.intercept(null)
+    proxied.proxy.intercept(null)
     // Whatever the immediate path had accepted would be finished by this.
     await outbox.stop()
     expect(handled).toEqual([])
@@ -69,13 +57,13 @@ describeEach(SERVED_DRIVERS, (fixture) => {
   it('throws what the work threw, also when the connection breaks at ROLLBACK', async () => {
     const outbox = fixture.handling({}, { db: proxied.db, ...WATCHABLE })
     const failure = new Error('the business said no')
-    proxy.intercept((chunk) => (chunk.includes('rollback') ? 'drop-and-cut' : 'forward'))
+    proxied.proxy.intercept((chunk) => (chunk.includes('rollback') ? 'drop-and-cut' : 'forward'))
     const work = outbox.withOutbox(async (_, emit) => {
       emit(newEvent())
       throw failure
     })
     await expect(work).rejects.toBe(failure)
-    proxy.intercept(null)
+    proxied.proxy.intercept(null)
     expect(await fixture.rows()).toEqual([])
   })
 })
