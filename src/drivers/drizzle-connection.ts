@@ -1,7 +1,7 @@
-// What a unit of work begins on, under Drizzle. On a node-postgres pool, Drizzle checks out a connection and sends BEGIN before it calls anything of ours. If the
-// connection dies then, it emits 'error' where nothing listens, which ends the process; if BEGIN fails, Drizzle never
-// returns it (drizzle-orm#6241), and after a few outages the pool is empty. So a unit of work runs on a copy of the database
-// whose pool passes on one connection, and we listen to it and see to its return.
+// What a unit of work begins on, under Drizzle. On a node-postgres pool, Drizzle checks out a connection and sends BEGIN
+// before it calls anything of ours. If the connection dies then, it emits 'error' where nothing listens, which ends the
+// process; if BEGIN fails, Drizzle never returns it (drizzle-orm#6241), and after a few outages the pool is empty. So a unit
+// of work runs on a copy of the database whose pool passes on one connection, and we listen to it and see to its return.
 import type { EventEmitter } from 'node:events'
 import type { DrizzleDatabase } from './driver.ts'
 import { unmarked } from './mark-transactions.ts'

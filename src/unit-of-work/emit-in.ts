@@ -143,11 +143,9 @@ export class EmitIn {
       await this.#handOver(committed)
     } catch (error) {
       this.#failures += 1
-      // After a fail-over, the database may not know these transactions. The fallback needs no answer to find the rows.
-      if (this.#failures >= MOST_FAILURES) {
-        this.#forgetAll()
-        this.#parts.bell.ring()
-      }
+      if (this.#failures >= MOST_FAILURES) this.#forgetAll()
+      // What has committed may not have been leased. The fallback needs no answer to find the rows.
+      this.#parts.bell.ring()
       throw error
     }
     return false

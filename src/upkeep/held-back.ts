@@ -23,7 +23,7 @@ export function reportHeldBack(lifecycle: Lifecycle, scopes: OrderScopes, logger
   // Another process may have sent them, which is not reported here.
   const forgetOld = () => {
     for (const [lane, { retryAt }] of failed) {
-      if (retryAt + GRACE_MS < performance.now()) failed.delete(lane)
+      if (retryAt + GRACE_MS < performance.now()) forget(lane)
     }
   }
   const onSaved = ({ event }: { event: EventRef }) => {

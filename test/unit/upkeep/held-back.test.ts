@@ -1,8 +1,10 @@
-import { expect, it } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import type { EventRef } from '../../../src/event/event.ts'
 import { Lifecycle } from '../../../src/lifecycle.ts'
 import { reportHeldBack } from '../../../src/upkeep/held-back.ts'
 import { recordingLogger } from '../../support/doubles/recording-logger.ts'
+
+afterEach(() => vi.restoreAllMocks())
 
 const refOf = (id: string, aggregateId = 'one', topic = 'orders'): EventRef => {
   return { id, type: 'OrderCompleted', aggregateType: 'order', aggregateId, topic }
@@ -57,5 +59,22 @@ it('listens to what is saved only while something has failed', () => {
   for (const event of [refOf('a'), refOf('b', 'two')]) {
     lifecycle.tell('event:dead', { event, error: new Error('no'), attempts: 3 })
   }
+  expect(lifecycle.hasListeners('event:saved')).toBe(false)
+})
+
+it('makes room by forgetting what is long past its next attempt, and goes on with one listener', () => {
+  let now = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => now)
+  const { lifecycle, fail, save, lines } = open()
+  for (let n = 0; n < 1_000; n += 1) fail(refOf(`old-${n}`, `old-${n}`))
+  fail(refOf('too many', 'too many'))
+  save(refOf('after too many', 'too many'))
+  expect(lines).toEqual([])
+  now = 100_000
+  fail(refOf('a'))
+  save(refOf('b'))
+  expect(lines).toHaveLength(1)
+  const error = new Error('no')
+  lifecycle.tell('event:dead', { event: refOf('a'), error, attempts: 3 })
   expect(lifecycle.hasListeners('event:saved')).toBe(false)
 })
