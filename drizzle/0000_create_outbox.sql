@@ -20,9 +20,10 @@ CREATE TABLE "outbox" (
 	"published_at" timestamp with time zone,
 	"last_attempt_at" timestamp with time zone,
 	"last_error" text,
-	CONSTRAINT "outbox_status_check" CHECK ("outbox"."status" in ('pending', 'published', 'dead_letter'))
+	CONSTRAINT "outbox_status_check" CHECK ("outbox"."status" in ('pending', 'failed', 'published', 'dead_letter'))
 );
 --> statement-breakpoint
-CREATE INDEX "outbox_available_idx" ON "outbox" USING btree ("available_at","seq") WHERE "outbox"."status" = 'pending';--> statement-breakpoint
-CREATE INDEX "outbox_lane_idx" ON "outbox" USING btree ("lane","status","seq") WHERE "outbox"."status" <> 'published';--> statement-breakpoint
+CREATE INDEX "outbox_due_idx" ON "outbox" USING btree ("topic","available_at","seq") WHERE "outbox"."status" in ('pending', 'failed');--> statement-breakpoint
+CREATE INDEX "outbox_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."status" <> 'published' and "outbox"."status" <> 'dead_letter';--> statement-breakpoint
+CREATE INDEX "outbox_dead_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."status" <> 'pending' and "outbox"."status" <> 'failed' and "outbox"."status" <> 'published';--> statement-breakpoint
 CREATE INDEX "outbox_dead_idx" ON "outbox" USING btree ("seq") WHERE "outbox"."status" = 'dead_letter';

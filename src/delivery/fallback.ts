@@ -1,19 +1,22 @@
-// The fallback: claims rows that no process holds any more and passes them to the same send as the immediate path.
-// A crash after a claim costs only time: the rows can be claimed again when the lease ends.
+// The fallback: claims rows that no process holds any more and passes them to the same send as the immediate path. A
+// round looks which topics have something due, claims from those in reach, and from lanes that wait for an event under
+// way. A crash after a claim costs only time: the rows can be claimed again when the lease ends.
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { refOf } from '../event/event.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { RoutedPublisher } from '../publishers/router.ts'
+import type { Bell } from '../runtime/bell.ts'
 import { groupBy } from '../runtime/group-by.ts'
-import type { Store } from '../store/outbox/outbox-store.ts'
+import type { ClaimSource, Store, TopicLimits } from '../store/outbox/outbox-store.ts'
 import { ClaimSize } from './claim-size.ts'
 import type { ClaimPlan, Gate } from './gate.ts'
 import type { LeasedEvent } from './leased-event.ts'
 import type { Leases } from './leases.ts'
 import type { Recorder } from './record.ts'
 import type { Sender } from './send.ts'
+import { WaitingLanes } from './waiting-lanes.ts'
 
 export interface Round {
   readonly claimed: number
@@ -23,13 +26,28 @@ export interface Round {
   readonly mayBeMore: boolean
 }
 
+interface Claim {
+  readonly isProbe: boolean
+  readonly limit: number
+  readonly from: ClaimSource
+}
+
+interface Taken {
+  readonly batch: readonly LeasedEvent[]
+  readonly isFull: boolean
+  readonly hasNewLanes: boolean
+}
+
 const NOTHING: Round = { claimed: 0, isFull: false, mayBeMore: false }
 
 /** While there is a backlog, one round claims or records while another sends. */
 const ROUNDS_AT_ONCE = 2
 
+/** While there is a backlog, its topics are not looked up with every claim. */
+const LOOK_AGAIN_MS = 1_000
+
 export interface FallbackParts {
-  readonly store: Pick<Store<never>, 'claim'>
+  readonly store: Pick<Store<never>, 'claim' | 'dueTopics'>
   readonly options: ResolvedOptions
   readonly destination: RoutedPublisher
   readonly lifecycle: Lifecycle
@@ -37,15 +55,25 @@ export interface FallbackParts {
   readonly leases: Leases
   readonly sender: Sender
   readonly recorder: Recorder
+  /** Rung when lanes wait for an event that is under way. */
+  readonly waiting: Bell
+  /** How long such a lane is looked at. */
+  readonly watchMs: number
 }
 
 export class Fallback {
   readonly #parts: FallbackParts
   readonly #size: ClaimSize
+  readonly #lanes: WaitingLanes
+  #topics: readonly string[] = []
+  #lookedAt = 0
+  #isBacklog = false
+  #turn = 0
 
   constructor(parts: FallbackParts) {
     this.#parts = parts
     this.#size = new ClaimSize(parts.options, parts.destination.publisher)
+    this.#lanes = new WaitingLanes(parts.watchMs)
   }
 
   /** Runs rounds while there is a backlog. Returns whether there may be more to do at once. */
@@ -68,24 +96,42 @@ export class Fallback {
     return true
   }
 
-  /** Runs one round: claims what it may, sends it and records the outcomes. */
+  /** Claims what it may, sends it and records the outcomes. Returns nothing claimed only if there is nothing to claim. */
   async runOnce(): Promise<Round> {
+    for (;;) {
+      const round = await this.#runRound()
+      // It may have looked only at what it had to put off.
+      if (round.claimed > 0 || !round.mayBeMore) return round
+    }
+  }
+
+  async #runRound(): Promise<Round> {
     const { destination, lifecycle } = this.#parts
     const plans = this.#plans()
     if (plans.length === 0) return NOTHING
     const startedAt = performance.now()
-    // Side by side: a probe that takes long delays only the next round.
-    const rounds = await Promise.allSettled(plans.map((plan) => this.#claimAndSend(plan)))
-    const done = rounds.flatMap((round) => (round.status === 'fulfilled' ? [round.value] : []))
-    const total = done.reduce(add, NOTHING)
-    lifecycle.tell('poll:done', {
-      publisher: destination.name,
-      claimed: total.claimed,
-      durationMs: Math.round(performance.now() - startedAt),
-    })
-    const failed = rounds.find((round) => round.status === 'rejected')
-    if (failed) throw failed.reason
-    return total
+    let claimed = 0
+    try {
+      const claims = await this.#claims(plans)
+      const sends: Promise<Round>[] = []
+      for (const claim of claims) {
+        const taken = this.#claim(claim)
+        sends.push(this.#send(claim, taken))
+        // One after the other, or two claims would compete for the rows of a lane.
+        await Promise.allSettled([taken])
+      }
+      // Side by side: a probe that takes long delays only the next round.
+      const rounds = await Promise.allSettled(sends)
+      const done = rounds.flatMap((round) => (round.status === 'fulfilled' ? [round.value] : []))
+      const total = done.reduce(add, NOTHING)
+      claimed = total.claimed
+      const failed = rounds.find((round) => round.status === 'rejected')
+      if (failed) throw failed.reason
+      return total
+    } finally {
+      const durationMs = Math.round(performance.now() - startedAt)
+      lifecycle.tell('poll:done', { publisher: destination.name, claimed, durationMs })
+    }
   }
 
   #plans(): ClaimPlan[] {
@@ -93,18 +139,48 @@ export class Fallback {
     return this.#parts.recorder.isBehind ? [] : this.#parts.gate.claims(this.#size.next)
   }
 
-  async #claimAndSend(plan: ClaimPlan): Promise<Round> {
-    const { gate, leases, lifecycle, options, destination } = this.#parts
-    const { isProbe, limit } = plan
-    const batch = await this.#claim(plan).catch((error: unknown) => {
+  /** What to claim: of each plan what is due, and with it the lanes that wait. */
+  async #claims(plans: readonly ClaimPlan[]): Promise<Claim[]> {
+    const dueTopics = await this.#dueTopics(plans)
+    const lanes = this.#lanes.current()
+    return plans.flatMap((plan) => {
+      const { isProbe, limit, onlyTopics, exceptTopics } = plan
+      const topics = dueTopics.filter((topic) => isWithin(topic, plan))
+      if (topics.length === 0) this.#foundNothing(isProbe, onlyTopics ?? [])
+      const due = topics.length > 0 ? [{ isProbe, limit, from: { topics } }] : []
+      if (isProbe || lanes.length === 0) return due
+      return [{ isProbe, limit, from: { lanes, onlyTopics, exceptTopics } }, ...due]
+    })
+  }
+
+  #foundNothing(isProbe: boolean, topics: readonly string[]): void {
+    if (isProbe) this.#parts.gate.noProbeFor(topics)
+    else this.#size.reset()
+  }
+
+  /** Each time in another order, so that a topic with a backlog holds up no other. */
+  async #dueTopics(plans: readonly ClaimPlan[]): Promise<readonly string[]> {
+    const isRecent = this.#isBacklog && performance.now() < this.#lookedAt + LOOK_AGAIN_MS
+    const isOf = (topic: string) => plans.some((plan) => !plan.isProbe && isWithin(topic, plan))
+    if (!isRecent || !this.#topics.some(isOf)) {
+      this.#lookedAt = performance.now()
+      this.#topics = await this.#parts.store.dueTopics()
+    }
+    const first = this.#turn++ % Math.max(1, this.#topics.length)
+    return [...this.#topics.slice(first), ...this.#topics.slice(0, first)]
+  }
+
+  async #send({ isProbe, limit, from }: Claim, taken: Promise<Taken>): Promise<Round> {
+    const { leases, lifecycle, options, destination } = this.#parts
+    const { batch, isFull, hasNewLanes } = await taken.catch((error: unknown) => {
       if (!isProbe) this.#size.halve()
       throw error
     })
-    if (batch.length === 0) {
-      if (isProbe) gate.noProbeFor(plan.onlyTopics ?? [])
-      else this.#size.reset()
-      return NOTHING
+    if ('topics' in from) {
+      this.#isBacklog = isFull
+      if (batch.length === 0 && !isFull) this.#foundNothing(isProbe, from.topics)
     }
+    if (batch.length === 0) return { claimed: 0, isFull, mayBeMore: isFull || hasNewLanes }
     if (!batch.some((leased) => leases.isFresh(leased))) {
       await this.#giveUp(batch)
       // Half as many may be in time. After a claim of one event, the next would be just as late.
@@ -112,31 +188,37 @@ export class Fallback {
     }
     if (!isProbe) this.#size.learn(batch)
     lifecycle.tell('batch:claimed', { events: batch.map(({ event }) => refOf(event)) })
-    await this.#send(batch)
+    await this.#publish(batch)
+    // What waits behind an event that failed waits until that has rested, which the claim of that event will tell.
+    const failed = batch.filter(({ outcome }) => outcome?.kind === 'failed' && outcome.counts)
+    this.#lanes.remove(failed.map(({ event }) => event.lane))
     const ended = batch.filter(({ outcome }) => isEnd(outcome)).length
     const fields = { publisher: destination.name, claimed: batch.length, done: ended }
     options.logger.debug(fields, 'a round of the fallback is over')
-    const isFull = !isProbe && batch.length === limit
     return { claimed: batch.length, isFull, mayBeMore: ended > 0 }
   }
 
-  async #claim({ limit, onlyTopics, exceptTopics }: ClaimPlan): Promise<LeasedEvent[]> {
-    const { store, options, leases } = this.#parts
+  async #claim({ isProbe, limit, from }: Claim): Promise<Taken> {
+    const { store, options, leases, waiting } = this.#parts
     const { thresholdMs, workerId } = options
     // Each claim has its own token, which also fences off earlier work of this process on the row.
     const token = randomUUID()
     const deadline = performance.now() + thresholdMs
     const lease = { token, workerId, ms: thresholdMs }
-    const events = await store.claim({ lease, limit, onlyTopics, exceptTopics })
+    const { events, isFull, waitingLanes } = await store.claim({ lease, limit, from })
     const batch = events.map((event): LeasedEvent => {
       return { event, token, path: 'fallback', committedAt: null, deadline, outcome: null }
     })
     leases.take(batch)
-    return batch
+    this.#lanes.remove(events.map(({ lane }) => lane))
+    const hasNewLanes = this.#lanes.add(waitingLanes)
+    if (waitingLanes.length > 0) waiting.ring()
+    // A probe takes one event, which says nothing of a backlog.
+    return { batch, isFull: isFull && !isProbe, hasNewLanes }
   }
 
   /** Resolves when every known outcome is recorded. */
-  async #send(batch: readonly LeasedEvent[]): Promise<void> {
+  async #publish(batch: readonly LeasedEvent[]): Promise<void> {
     const { sender, leases, destination } = this.#parts
     const parts = destination.publisher.perLane
       ? [...groupBy(batch, ({ event }) => event.lane).values()]
@@ -162,6 +244,10 @@ export class Fallback {
     await recorder.giveBack(batch)
     leases.drop(batch)
   }
+}
+
+function isWithin(topic: string, { onlyTopics, exceptTopics }: TopicLimits): boolean {
+  return !exceptTopics.includes(topic) && (onlyTopics?.includes(topic) ?? true)
 }
 
 function isEnd(outcome: LeasedEvent['outcome']): boolean {

@@ -2,17 +2,16 @@
 // hand-over, before a claim and before a send. order.ts decides what it may follow.
 import type { EventRef } from '../event/event.ts'
 import type { TopicSelection } from '../publishers/router.ts'
+import type { TopicLimits } from '../store/outbox/outbox-store.ts'
 import type { Circuits } from './circuits.ts'
 import type { LeasedEvent } from './leased-event.ts'
 import type { Leases } from './leases.ts'
 
 /** What one claim of the fallback may take. */
-export interface ClaimPlan {
+export interface ClaimPlan extends TopicLimits {
   readonly limit: number
   /** One event, to find out whether its destination is back. */
   readonly isProbe: boolean
-  readonly onlyTopics: readonly string[] | null
-  readonly exceptTopics: readonly string[]
 }
 
 export interface GateParts {

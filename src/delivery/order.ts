@@ -9,7 +9,7 @@
 //
 // Who upholds it:
 // - The save (store/outbox/save.ts) returns what the event has to follow: the seqs of all earlier events of its lane
-//   that are committed and pending, plus a dead letter if dead letters hold their lane. A set, not a number: an event
+//   that are committed and unfinished, plus a dead letter if dead letters hold their lane. A set, not a number: an event
 //   below the highest seq may be one whose COMMIT this process never heard of.
 // - The immediate path (immediate.ts) decides after COMMIT is confirmed, not at the INSERT. It accepts the event only
 //   if mayFollow() agrees: all of that set is safe to follow. Otherwise it gives the event back.
@@ -18,8 +18,9 @@
 //   an event is always right; it only costs its follower a detour through the fallback.
 // - A lane is in one send at a time. When one of its events does not go out, everything behind it in this process is
 //   given back (`abandon` in immediate.ts). Inside a batch, splitInOrder() and the publisher ('held') do the same.
-// - A claim (store/outbox/claim.ts) takes from each lane a run that starts at its oldest pending event, without a gap.
-//   A lane whose head is leased, waits for its retry, or is for an unreachable topic gives nothing.
+// - A claim (store/outbox/claim.ts) takes from each lane a run that starts at its head, its oldest unfinished event: a row
+//   goes only if the unfinished row ahead of it in its lane goes too. A lane whose head is leased, waits for its retry, or
+//   is for an unreachable topic gives nothing.
 import type { Outcome } from './leased-event.ts'
 
 /** Whether an event may queue behind the events that it has to follow. */

@@ -21,7 +21,7 @@ import { Sender } from './send.ts'
 const WATCH_ON_MS = 1_000
 
 export interface PipelineParts {
-  readonly store: Pick<Store<never>, 'claim' | 'renew'>
+  readonly store: Pick<Store<never>, 'claim' | 'dueTopics' | 'renew'>
   readonly options: ResolvedOptions
   readonly lifecycle: Lifecycle
   readonly recorder: Recorder
@@ -45,7 +45,7 @@ export class Pipeline {
   constructor(destination: RoutedPublisher, parts: PipelineParts) {
     const { name, publisher, topics } = destination
     const { store, options, lifecycle, recorder, newLoop, bell } = parts
-    const [probeDue, leftBehind] = [new Bell(), new Bell()]
+    const [probeDue, leftBehind, waiting] = [new Bell(), new Bell(), new Bell()]
     const circuits = new Circuits({
       publisher: name,
       lifecycle,
@@ -57,14 +57,15 @@ export class Pipeline {
     const sender = new Sender({ publisher, options, gate, circuits, recorder })
     const perLane = publisher.perLane ?? false
     const shared = { options, gate, leases, sender, recorder }
-    const fallback = new Fallback({ ...shared, store, destination, lifecycle })
+    const watchMs = options.thresholdMs + WATCH_ON_MS
+    const fallback = new Fallback({ ...shared, store, destination, lifecycle, waiting, watchMs })
     const step = options.destinations.length > 1 ? `poll for ${name}` : 'poll'
     const run = (mayGoOn: () => boolean) => fallback.run(mayGoOn)
-    const pollLoop = newLoop(step, options.pollIntervalMs, run, options.thresholdMs + WATCH_ON_MS)
+    const pollLoop = newLoop(step, options.pollIntervalMs, run, watchMs)
     probeDue.onRing(() => pollLoop.look())
     // An event may be behind one whose record is under way, or that another process holds: until its lease ends, unless
     // that process renews it.
-    for (const one of [leftBehind, bell]) one.onRing(() => pollLoop.watch())
+    for (const one of [leftBehind, waiting, bell]) one.onRing(() => pollLoop.watch())
 
     this.topics = topics
     this.circuits = circuits

@@ -225,7 +225,7 @@ export class Recorder {
     const asItWas = {
       id: event.id,
       token,
-      status: 'pending',
+      status: null,
       counts: false,
       delayMs: 0,
       error: null,
@@ -234,7 +234,8 @@ export class Recorder {
     } as const
     if (outcome?.kind === 'failed') {
       const { counts, retryInMs: delayMs, error } = outcome
-      return { ...asItWas, counts, delayMs, error: describeError(error) }
+      const status = counts ? 'failed' : null
+      return { ...asItWas, status, counts, delayMs, error: describeError(error) }
     }
     if (outcome?.kind !== 'dead') return asItWas
     const error = describeError(outcome.error)

@@ -128,7 +128,7 @@ export class Health {
     }))
   }
 
-  // An estimate may be far off, but counting up to just past the limit is cheap.
+  // The limit may be further than stats() counts.
   async #countPending({ pending }: OutboxStats, { maxPending }: ResolvedLimits): Promise<number> {
     return pending.exact ? pending.count : await this.#parts.store.countPending(maxPending + 1)
   }
@@ -167,7 +167,8 @@ function redFlags(
     })
   }
   if (dead.count > limits.maxDead) {
-    const message = `${countOf(dead.count, 'dead letter')} must be retried or discarded`
+    const atLeast = dead.exact ? '' : 'at least '
+    const message = `${atLeast}${countOf(dead.count, 'dead letter')} must be retried or discarded`
     flags.push({ flag: 'dead', message })
   }
   const tries = published + failed

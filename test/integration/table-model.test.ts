@@ -55,6 +55,8 @@ const command = fc.oneof(
       token,
       ticks: fc.constantFrom(2, 4),
       locked: fc.uniqueArray(fc.nat(EVENTS - 1), { maxLength: 2 }),
+      /** Of what is due, or from the head of this aggregate's lane. */
+      key: fc.option(fc.constantFrom('x', 'y')),
     }),
   },
   fc.record({ kind: fc.constant('renew' as const), leases, ticks: fc.constantFrom(2, 4) }),
@@ -64,7 +66,7 @@ const command = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('failed' as const),
       leases,
-      status: fc.constantFrom('pending' as const, 'dead_letter' as const),
+      status: fc.constantFrom('failed' as const, 'dead_letter' as const, null),
     }),
   },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('time passes' as const) }) },
@@ -74,6 +76,7 @@ type Command = typeof command extends fc.Arbitrary<infer T> ? T : never
 class Pair {
   readonly #table: Table = []
   readonly #ids: string[] = []
+  readonly #lanes = new Map<string, number>()
   readonly #begun = new Date()
   readonly #store: Store<Executor>
   readonly #rules: { ordersClaims: boolean; fencesFailures: boolean; deadLettersHold: boolean }
@@ -144,6 +147,7 @@ class Pair {
       prepareEvent(newEvent({ aggregateId: key }), lenientRules),
     )
     this.#ids.push(...prepared.map(({ id }) => id))
+    for (const { aggregateId, lane } of prepared) this.#lanes.set(aggregateId, lane)
     const lease = { token: tokens[name]!, workerId: 'test', ms: ticks * HOUR }
     const saved = await this.#store.save(databaseOf(fixture.db), prepared, lease)
     // The table counts from its last truncation on; the model from 0.
@@ -158,14 +162,21 @@ class Pair {
     }
   }
 
-  async #claim({ limit, token: name, ticks, locked }: Extract<Command, { kind: 'claim' }>) {
+  async #claim({ limit, token: name, ticks, locked, key }: Extract<Command, { kind: 'claim' }>) {
     const lease = { token: tokens[name]!, workerId: 'test', ms: ticks * HOUR }
-    const request = { lease, limit, exceptTopics: [] }
+    const lanes = this.#lanes.get(key ?? '')
+    const from =
+      key === null
+        ? { topics: await this.#store.dueTopics() }
+        : { lanes: lanes === undefined ? [] : [lanes], onlyTopics: null, exceptTopics: [] }
     const known = locked.filter((seq) => this.#table[seq])
-    const taken = await this.#whileLocked(known, () => this.#store.claim(request))
+    const { events } = await this.#whileLocked(known, () =>
+      this.#store.claim({ lease, limit, from }),
+    )
+    const request = { limit, token: name, ticks, ...(key === null ? {} : { key }) }
     return {
-      model: claim(this.#table, { limit, token: name, ticks }, known, this.#rules),
-      postgres: taken.map(({ id }) => this.#ids.indexOf(id)),
+      model: claim(this.#table, request, known, this.#rules),
+      postgres: events.map(({ id }) => this.#ids.indexOf(id)),
     }
   }
 
@@ -188,7 +199,7 @@ class Pair {
       from whole order by seq`
     const visible = (row: { status: string; token: unknown; left: number }) => {
       const { status, token: holder, left } = row
-      return status === 'pending' ? { status, holder, left } : { status, holder }
+      return ['pending', 'failed'].includes(status) ? { status, holder, left } : { status, holder }
     }
     return {
       model: this.#table.map((row) =>

@@ -65,6 +65,8 @@ type Row = {
   worker_id: string
   /** Whether the fallback may take it now, by the database's clock. */
   available: boolean
+  /** Whether it has a lease, which may be over. */
+  leased: boolean
   /** Whether its lease of birth, of WATCHABLE's threshold, would have ended by now. */
   born_lease_over: boolean
 }
@@ -132,7 +134,7 @@ function useFixtureOn(driver: TestDriver): Fixture<AnyDatabase> {
     async rows() {
       return await opened.sql<Row[]>`
         select id, seq, aggregate_id, event_type, status, attempts, last_error, worker_id,
-          available_at <= clock_timestamp() as available,
+          available_at <= clock_timestamp() as available, lease_token is not null as leased,
           created_at + interval '2 s' <= clock_timestamp() as born_lease_over
         from outbox order by seq`
     },

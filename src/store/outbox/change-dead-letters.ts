@@ -3,7 +3,7 @@ import { sql, type SQL } from '../../drivers/sql.ts'
 import { run } from '../database.ts'
 import { matching } from './dead-letter-filter.ts'
 import type { DeadLetterFilter, DeadLetterPage, DeadLettersChanged } from './outbox-store.ts'
-import type { AnyNumber } from './rows.ts'
+import { type AnyNumber, isLaneIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
 export function retryDeadLettersStatement(context: StatementContext) {
@@ -17,15 +17,28 @@ export function retryDeadLettersStatement(context: StatementContext) {
 }
 
 export function discardDeadLettersStatement(context: StatementContext) {
-  const { outbox } = context
+  const { outbox, rules } = context
   return change(
     context,
     'discard dead letters',
     sql`delete from ${outbox} o using chosen where o.id = chosen.id`,
+    rules.deadLettersHold ? wakeLanes(outbox) : sql``,
   )
 }
 
-function change({ db, outbox }: StatementContext, step: string, act: SQL) {
+/** A claim has put off what waits behind a dead letter. The first one to go then takes the others with it. */
+function wakeLanes(outbox: SQL): SQL {
+  return sql`, woken as (
+    update ${outbox} o set available_at = clock_timestamp(), updated_at = clock_timestamp()
+    from (select distinct lane from changed) c cross join lateral (
+      select p.id from ${outbox} p where p.lane = c.lane and ${isLaneIndexed(sql`p`)}
+      order by p.seq limit 1
+    ) head
+    where o.id = head.id and o.lease_token is null and o.status = 'pending'
+      and o.available_at > clock_timestamp())`
+}
+
+function change({ db, outbox }: StatementContext, step: string, act: SQL, then = sql``) {
   return async (
     filter: DeadLetterFilter,
     { limit, afterSeq }: DeadLetterPage,
@@ -38,7 +51,7 @@ function change({ db, outbox }: StatementContext, step: string, act: SQL) {
           select o.id, o.seq from ${outbox} o
           where ${matching(filter)} and o.seq > ${afterSeq}::float8::bigint
           order by o.seq limit ${limit}::int for update
-        ), changed as (${act} returning o.seq)
+        ), changed as (${act} returning o.seq, o.lane) ${then}
         select count(*)::int as count, max(seq)::text as "lastSeq" from changed`,
     )
     const { count, lastSeq } = changed!

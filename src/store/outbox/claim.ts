@@ -1,99 +1,135 @@
-// The claim: takes over rows that no process holds, in order, without waiting for other statements (rule 7). Its cost
-// must depend neither on history nor on how many rows of a lane wait. Its part in delivery/order.ts:
+// The claim: takes over rows that no process holds, without waiting for other statements (rule 7). It reads as many rows
+// as it may take and no more, and writes each of them, so that no claim after it looks at them again:
 //
-// 1. locked: rows that are due, oldest first, skipping those that another claim is taking. A row is a candidate only if
-//    the head of its lane is due no later: a head that rests or has no reachable topic holds back its followers, and a
-//    head that is due comes first. Only the head is examined, by one index probe; comparing with all earlier rows of
-//    the lane took 10 s at 5,000 rows, this takes 0.1 s. The outer join lets Postgres remember the head for all rows of
-//    a lane: behind a resting head, 50,000 followers cost 0.05 s instead of 1.6 s. The limit is hidden from the
-//    planner, which would sort all due rows if it expected fewer of them: 2 s with 100,000 rows, 0.02 s this way.
-// 2. taken: SKIP LOCKED may have left the head, or a row in the middle, to another claim. From each lane, only the run
-//    that begins with its oldest pending row is taken: side by side, the n-th locked row is the n-th of all pending
-//    rows. Asking for each row whether an earlier one is missing took 8 s for 5,000 rows of one lane, and so did a join
-//    where Postgres expected a small one; this takes 0.2 s.
+// 1. found: rows that are due, oldest first, by topic; or the rows at the heads of given lanes. Rows that another claim is
+//    taking are skipped.
+// 2. runs: a row goes if the unfinished row ahead of it in its lane, if there is one, is found too and goes. So each lane
+//    gives a run from its head, without a gap, which is what delivery/order.ts relies on.
+// 3. What does not go is put off until the lease or the rest of its lane's head is over, and a threshold longer. It does
+//    not have to wait that long: the claim that takes the row ahead of it returns its lane as a waiting one, and so does
+//    this one if the head is under way. The fallback then looks at that lane.
 import { sql, type SQL } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import type { OutboxEvent } from '../../event/event.ts'
-import type { ClaimRequest } from './outbox-store.ts'
+import type { Claimed, ClaimRequest, ClaimSource, TopicLimits } from './outbox-store.ts'
 import {
+  type AnyNumber,
   DEAD_LETTER_COPY,
   EVENT_COLUMNS,
   type EventRow,
   encodeArray,
-  PENDING,
+  hiddenLimit,
+  isDeadLaneIndexed,
+  isDueIndexed,
+  isLaneIndexed,
   toEvent,
 } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
-export function claimStatement(context: StatementContext) {
-  const { outbox, rules } = context
-  const { deadLettersHold } = rules
-  /** The oldest dead letter of a lane, if dead letters hold back later events. */
-  const firstDead = (of: SQL) => sql`(select d.seq from ${outbox} d where d.lane = ${of}.lane
-    and d.status = 'dead_letter' and d.aggregate_type <> ${DEAD_LETTER_COPY}::text
-    order by d.seq limit 1)`
-  const isHeld = deadLettersHold ? sql`p.seq > ${firstDead(sql`p`)}` : sql`false`
-  const beforeDead = deadLettersHold
-    ? sql`and (k.first_dead is null or side.seq < k.first_dead)`
-    : sql``
+/** What waits behind a dead letter waits for a person, who wakes it by retrying or discarding that. */
+const HELD = sql`interval '1 hour'`
 
-  return async (request: ClaimRequest): Promise<OutboxEvent[]> => {
-    const { lease, limit } = request
-    const topics = topicsOf(request)
-    // now() is the start of this short transaction. Unlike clock_timestamp(), it can be looked up in the index.
-    const rows = await runInBackground<EventRow>(
+// now() is the start of this short transaction. Unlike clock_timestamp(), it can be looked up in the index.
+const isDue = (row: SQL) => sql`${row}.available_at <= now()`
+
+/** Put off by a claim: neither leased nor resting after a failure. */
+const isPutOff = (row: SQL) =>
+  sql`(${row}.available_at > now() and ${row}.lease_token is null and ${row}.status = 'pending')`
+
+interface ClaimRow extends EventRow {
+  goes: AnyNumber
+  waits: AnyNumber
+}
+
+export function claimStatement(context: StatementContext) {
+  const { outbox, rules, horizon } = context
+  const [o, p] = [sql`o`, sql`p`]
+
+  /** One value of the nearest unfinished row of a lane: its head, or the next one before or after a row. */
+  const nearest = (
+    value: SQL,
+    where: SQL,
+    direction = sql``,
+  ) => sql`(select ${value} from ${outbox} p
+    where ${where} and ${isLaneIndexed(p)} order by p.seq ${direction} limit 1)`
+  const ahead = nearest(sql`p.seq`, sql`p.lane = f.lane and p.seq < f.seq`, sql`desc`)
+  const nextIsPutOff = nearest(isPutOff(p), sql`p.lane = r.lane and p.seq > r.seq`)
+  const isHeld = rules.deadLettersHold
+    ? sql`exists (select from ${outbox} d where d.lane = f.lane and d.seq < f.seq
+        and ${isDeadLaneIndexed(sql`d`)} and d.aggregate_type <> ${DEAD_LETTER_COPY}::text)`
+    : sql`false`
+
+  function found(from: ClaimSource, limit: SQL): SQL {
+    if ('lanes' in from) {
+      const headMayGo = nearest(sql`${isDue(p)} or ${isPutOff(p)}`, sql`p.lane = l.lane`)
+      return sql`
+        select f.* from unnest(${encodeArray(from.lanes.map(String))}::text::bigint[]) as l(lane)
+        cross join lateral (
+          select o.id, o.seq, o.lane from ${outbox} o
+          where o.lane = l.lane and ${isLaneIndexed(o)} and (${isDue(o)} or ${isPutOff(o)})
+            and ${isWanted(from)} and ${headMayGo}
+          order by o.seq limit ${limit} for update skip locked
+        ) f limit ${limit}`
+    }
+    const since = encodeArray(from.topics.map((topic) => String(horizon.sinceOf(topic))))
+    return sql`
+      select f.* from unnest(${encodeArray(from.topics)}::text::text[], ${since}::text::float8[])
+        as t(topic, since)
+      cross join lateral (
+        select o.id, o.seq, o.lane from ${outbox} o
+        where o.topic = t.topic and ${isDueIndexed(o)} and ${isDue(o)}
+          and o.available_at >= to_timestamp(t.since / 1000)
+        order by o.available_at, o.seq limit ${limit} for update skip locked
+      ) f limit ${limit}`
+  }
+
+  return async ({ lease, limit, from }: ClaimRequest): Promise<Claimed> => {
+    const leaseLength = sql`${lease.ms}::float8 * interval '1 ms'`
+    const rows = await runInBackground<ClaimRow>(
       context,
       'claim events',
       sql`
-        with locked as materialized (
-          select o.id, o.seq, o.lane from ${outbox} o
-          left join lateral (
-            select case when ${topics.unwanted(sql`p`)} or ${isHeld} then 'infinity'
-              else p.available_at end as due_at
-            from ${outbox} p
-            where p.lane = o.lane and p.status = ${PENDING} and p.status <> 'published'
-            order by p.seq limit 1
-          ) head on true
-          where o.status = 'pending' and o.available_at <= now() and ${topics.wanted(sql`o`)}
-            and (head.due_at is null or o.available_at >= head.due_at)
-          order by o.available_at, o.seq limit (select ${limit}::int) for update of o skip locked
-        ), taken as materialized (
-          select side.id from (
-            select lane, count(*) as n, array_agg(seq order by seq) as seqs,
-              array_agg(id order by seq) as ids,
-              ${deadLettersHold ? firstDead(sql`l`) : sql`null`} as first_dead
-            from locked l group by lane
-          ) k cross join lateral unnest(
-            array(select p.seq from ${outbox} p
-              where p.lane = k.lane and p.status = ${PENDING} and p.status <> 'published'
-              order by p.seq limit k.n),
-            k.seqs, k.ids
-          ) as side(oldest, seq, id)
-          where side.seq = side.oldest ${beforeDead}
+        with found as materialized (${found(from, hiddenLimit(limit))}
+        ), runs as materialized (
+          select r.*, coalesce(case when goes and is_last then ${nextIsPutOff} end, false) as waits from (
+            select f.id, f.seq, f.lane, f.is_held, f.is_last,
+              bool_and(f.ahead is not distinct from f.previous and not f.is_held)
+                over (partition by f.lane order by f.seq) as goes
+            from (
+              select f.*, ${ahead} as ahead, ${isHeld} as is_held,
+                lag(f.seq) over lane as previous, lead(f.seq) over lane is null as is_last
+              from found f window lane as (partition by f.lane order by f.seq)
+            ) f
+          ) r
         )
-        update ${outbox} o set lease_token = ${lease.token}::text::uuid,
-          worker_id = ${lease.workerId}::text, updated_at = clock_timestamp(),
-          available_at = clock_timestamp() + ${lease.ms}::float8 * interval '1 ms'
-        from taken where o.id = taken.id
-        returning ${EVENT_COLUMNS}`,
+        update ${outbox} o set updated_at = clock_timestamp(),
+          lease_token = case when r.goes then ${lease.token}::text::uuid end,
+          worker_id = case when r.goes then ${lease.workerId}::text else o.worker_id end,
+          available_at = case when r.goes then clock_timestamp() + ${leaseLength}
+            when r.is_held then now() + ${HELD}
+            else greatest(head.available_at, now()) + ${leaseLength} end
+        from runs r left join lateral (
+          select p.available_at, p.status = 'failed' and p.lease_token is null as rests
+          from ${outbox} p where not r.goes and p.lane = r.lane and ${isLaneIndexed(p)}
+          order by p.seq limit 1
+        ) head on true
+        where o.id = r.id ${'lanes' in from ? sql`and r.goes` : sql``}
+        returning ${EVENT_COLUMNS}, r.goes::int, (case when r.goes then r.waits
+          else not r.is_held and not coalesce(head.rests, false) end)::int as waits`,
     )
-    return rows.map(toEvent).toSorted((a, b) => a.seq - b.seq)
+    const events: OutboxEvent[] = []
+    const waitingLanes = new Set<number>()
+    for (const { goes, waits, ...row } of rows) {
+      if (Number(goes)) events.push(toEvent(row))
+      if (Number(waits)) waitingLanes.add(Number(row.lane))
+    }
+    events.sort((a, b) => a.seq - b.seq)
+    return { events, isFull: rows.length === limit, waitingLanes: [...waitingLanes] }
   }
 }
 
-/** Conditions on a row's topic: that the row may be claimed, and that it may not. */
-function topicsOf({ exceptTopics, onlyTopics }: ClaimRequest) {
-  const excepted = sql`${encodeArray(exceptTopics)}::text::text[]`
-  if (!onlyTopics) {
-    return {
-      wanted: (row: SQL) => sql`${row}.topic <> all (${excepted})`,
-      unwanted: (row: SQL) => sql`${row}.topic = any (${excepted})`,
-    }
-  }
-  const reachable = onlyTopics.filter((topic) => !exceptTopics.includes(topic))
-  const only = sql`${encodeArray(reachable)}::text::text[]`
-  return {
-    wanted: (row: SQL) => sql`${row}.topic = any (${only})`,
-    unwanted: (row: SQL) => sql`${row}.topic <> all (${only})`,
-  }
+function isWanted({ onlyTopics, exceptTopics }: TopicLimits): SQL {
+  const excepted = sql`o.topic <> all (${encodeArray(exceptTopics)}::text::text[])`
+  if (!onlyTopics) return excepted
+  return sql`o.topic = any (${encodeArray(onlyTopics)}::text::text[]) and ${excepted}`
 }

@@ -1,7 +1,7 @@
-// How many events are pending, counted up to the limit.
+// How many events are unfinished, counted up to the limit.
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
-import type { AnyNumber } from './rows.ts'
+import { type AnyNumber, hiddenLimit, isDueIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
 export function countPendingStatement(context: StatementContext) {
@@ -11,7 +11,8 @@ export function countPendingStatement(context: StatementContext) {
       context,
       'count what waits',
       sql`select count(*)::int as count
-        from (select 1 from ${outbox} where status = 'pending' limit ${limit}::int) waiting`,
+        from (select from ${outbox} o where ${isDueIndexed(sql`o`)}
+          order by o.topic, o.available_at, o.seq limit ${hiddenLimit(limit)}) waiting`,
     )
     return Number(counted!.count)
   }

@@ -4,7 +4,7 @@ import { sql } from '../../drivers/sql.ts'
 import type { PreparedEvent } from '../../event/event.ts'
 import { runInBackground } from '../database.ts'
 import type { Lease, SavedEvent } from './outbox-store.ts'
-import { encodeArray, OCCURRED_AT, PENDING } from './rows.ts'
+import { encodeArray, isUnfinished, OCCURRED_AT } from './rows.ts'
 import { followsFunction, type SavedRow, toSaved } from './save.ts'
 import type { StatementContext } from './statement.ts'
 
@@ -19,7 +19,7 @@ export function leaseStatement(context: StatementContext) {
         with free as materialized (
           select o.id from ${outbox} o
           where o.id = any (${encodeArray(events.map(({ id }) => id))}::text::uuid[])
-            and o.status = ${PENDING} and o.lease_token is null and o.attempts = 0
+            and ${isUnfinished(sql`o`)} and o.lease_token is null and o.attempts = 0
             and o.available_at <= clock_timestamp()
           for update of o skip locked
         )

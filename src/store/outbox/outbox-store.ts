@@ -29,7 +29,7 @@ export interface Lease {
 export interface SavedEvent {
   readonly event: OutboxEvent
   /**
-   * What the event has to follow: the seqs of all earlier events of its lane that were committed and pending when it
+   * What the event has to follow: the seqs of all earlier events of its lane that were committed and unfinished when it
    * was saved, whichever process holds them, plus a dead letter if dead letters hold their lane. 'unknown' if the save
    * could not tell (above read committed, or too many events) or did not ask (the event was saved without a lease).
    */
@@ -43,7 +43,8 @@ export interface LeaseRef {
 }
 
 export interface FailureRecord extends LeaseRef {
-  readonly status: 'pending' | 'dead_letter'
+  /** null: the row was given back, and stays what it was. */
+  readonly status: 'failed' | 'dead_letter' | null
   /** Whether this failure counts as an attempt. */
   readonly counts: boolean
   readonly delayMs: number
@@ -59,10 +60,28 @@ export interface FailureRecord extends LeaseRef {
 export interface ClaimRequest {
   readonly lease: Lease
   readonly limit: number
+  readonly from: ClaimSource
+}
+
+/** Where a claim looks: at what is due for these topics, or at the heads of these lanes. */
+export type ClaimSource =
+  | { readonly topics: readonly string[] }
+  | ({ readonly lanes: readonly number[] } & TopicLimits)
+
+export interface TopicLimits {
+  /** If given, every other topic belongs to another publisher. */
+  readonly onlyTopics: readonly string[] | null
   /** Topics to leave out: their circuit is open, or another publisher takes them. */
   readonly exceptTopics: readonly string[]
-  /** If given, every other topic belongs to another publisher. */
-  readonly onlyTopics?: readonly string[] | null
+}
+
+export interface Claimed {
+  /** In the order in which they were saved. */
+  readonly events: readonly OutboxEvent[]
+  /** Whether the claim looked at as many events as it may, so that there may be more. */
+  readonly isFull: boolean
+  /** Lanes in which events wait for others that are under way, here or in another process. */
+  readonly waitingLanes: readonly number[]
 }
 
 /** An event that the outbox gave up on, with the reason. */
@@ -109,17 +128,19 @@ export interface Purged {
   readonly last: string | null
 }
 
-/** Exact as far as counting is cheap; beyond that, an estimate from Postgres's statistics. */
+/** Exact as far as counting is cheap. Beyond that, there are at least this many. */
 export interface Count {
   readonly count: number
   readonly exact: boolean
 }
 
 export interface TableStats {
+  /** What is still to be sent: pending or failed. Counted up to 100,000, like dead letters. */
   readonly pending: Count
   readonly dead: Count
+  /** Of the newest 10,000 rows, unless there are no others. */
   readonly published: Count
-  // These five cover the ten thousand pending events that are due first.
+  // These five cover ten thousand of them: of each topic, those that are due first.
   /** Neither leased nor waiting for a retry: the fallback could take these now, if order permits. */
   readonly due: number
   /** Events with failed attempts. */
@@ -150,8 +171,13 @@ export interface Store<TTx> {
   endedTransactions(ids: readonly string[]): Promise<ReadonlyMap<string, boolean>>
   /** Leases events that are committed and that no process holds. The others are left out. */
   lease(events: readonly PreparedEvent[], lease: Lease): Promise<SavedEvent[]>
-  /** Takes due rows that no process holds, oldest first, in its own short transaction. */
-  claim(request: ClaimRequest): Promise<OutboxEvent[]>
+  /** The topics that have something due, the one with the oldest event first. */
+  dueTopics(): Promise<string[]>
+  /**
+   * Takes rows that no process holds, in its own short transaction. What is due and may not go yet is put off, so that
+   * the next claim does not look at it again.
+   */
+  claim(request: ClaimRequest): Promise<Claimed>
   /**
    * Extends leases. Returns the ids of the rows that were still held, each with the token that holds it: one process
    * may know a row under both an old and a new token.
@@ -175,9 +201,9 @@ export interface Store<TTx> {
   discardDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLettersChanged>
   /** How many dead letters there are, by event type, counted up to the limit. */
   countDeadLetters(limit: number): Promise<Record<string, number>>
-  /** How many events have other topics, by topic, among the events due first, up to the limit. */
+  /** How many due events have other topics, by topic, each counted up to the limit. */
   countUnrouted(routed: readonly string[], limit: number): Promise<Record<string, number>>
-  /** How many events are pending, counted up to the limit. */
+  /** How many events are unfinished, counted up to the limit. */
   countPending(limit: number): Promise<number>
   stats(): Promise<TableStats>
   /** Throws TABLE_MISSING if the table, or the function that the save calls, does not work. */

@@ -6,7 +6,9 @@ import { claimStatement } from './claim.ts'
 import { countDeadLettersStatement } from './count-dead-letters.ts'
 import { countPendingStatement } from './count-pending.ts'
 import { countUnroutedStatement } from './count-unrouted.ts'
+import { dueTopicsStatement } from './due-topics.ts'
 import { endedTransactionsStatement } from './ended-transactions.ts'
+import { Horizon } from './horizon.ts'
 import { leaseStatement } from './lease.ts'
 import { discardDeadLettersStatement, retryDeadLettersStatement } from './change-dead-letters.ts'
 import { listDeadLettersStatement } from './list-dead-letters.ts'
@@ -22,12 +24,15 @@ import { verifyStatement } from './verify.ts'
 
 export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<Executor> {
   const { table, statementTimeoutMs } = rules
-  const context: StatementContext = { db, statementTimeoutMs, rules, outbox: qualifiedName(table) }
+  const [outbox, horizon] = [qualifiedName(table), new Horizon()]
+  const context: StatementContext = { db, statementTimeoutMs, rules, outbox, horizon }
+  const dueTopics = dueTopicsStatement(context)
   return {
     save: saveStatement(context),
     saveIn: saveInStatement(context),
     endedTransactions: endedTransactionsStatement(context),
     lease: leaseStatement(context),
+    dueTopics,
     claim: claimStatement(context),
     renew: renewStatement(context),
     recordPublished: recordPublishedStatement(context),
@@ -37,9 +42,9 @@ export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<E
     retryDeadLetters: retryDeadLettersStatement(context),
     discardDeadLetters: discardDeadLettersStatement(context),
     countDeadLetters: countDeadLettersStatement(context),
-    countUnrouted: countUnroutedStatement(context),
+    countUnrouted: countUnroutedStatement(context, dueTopics),
     countPending: countPendingStatement(context),
-    stats: statsStatement(context),
+    stats: statsStatement(context, dueTopics),
     verify: verifyStatement(context),
     migrate: () => migrate(db, 'outbox', table),
   }

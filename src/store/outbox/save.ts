@@ -1,4 +1,4 @@
-// The save: the last statement before COMMIT. For each event it returns the earlier, pending events of its lane, which
+// The save: the last statement before COMMIT. For each event it returns the earlier, unfinished events of its lane, which
 // the event has to follow (see delivery/order.ts). A database function finds them, because Postgres caches its
 // plan; planning that query with each INSERT took longer than everything else.
 import { randomUUID } from 'node:crypto'

@@ -1,111 +1,128 @@
-// Counts and latencies: two statements whose cost does not grow with the table.
+// Counts and latencies, at a cost that does not grow with the table. No figure comes from Postgres's statistics, which
+// know nothing of a table that was never analyzed: a count is exact, or there are at least as many.
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
-import type { AnyNumber } from './rows.ts'
+import { type AnyNumber, encodeArray, hiddenLimit, isDueIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 import type { Count, Latency, TableStats } from './outbox-store.ts'
-import { quoteName } from '../table-name.ts'
 
-/** Counted exactly up to here. */
-const COUNTED = 10_000
+/** Counted up to here. */
+const COUNTED = 100_000
+
+/** This many unfinished events are looked at more closely, and this many rows for those that are published. */
+const EXAMINED = 10_000
 
 /** Latency covers this many of the newest events. */
 const RECENT = 1_000
 
-export function statsStatement(context: StatementContext) {
-  return () => readStats(context)
-}
-
-async function readStats(context: StatementContext): Promise<TableStats> {
-  const { outbox, rules } = context
-  const { table } = rules
-  const estimate = (name: string) => sql`(select c.reltuples::float8 from pg_class c
-    where c.oid = to_regclass(${`${quoteName(table.schema)}.${quoteName(name)}`}::text))`
-  const [[row], latency] = await Promise.all([
-    runInBackground<Record<keyof Counts, AnyNumber | null>>(
-      context,
-      'count events',
-      sql`
-        select w.*, d.*, a.*, ${estimate(table.name)} as "rowsEstimate",
-          ${estimate(`${table.name}_available_idx`)} as "pendingEstimate",
-          ${estimate(`${table.name}_dead_idx`)} as "deadEstimate"
-        from (
-          select count(*)::int as pending, count(*) filter (where available_at <= now())::int as due,
-            count(*) filter (where attempts > 0)::int as retrying,
-            count(*) filter (where failed_before)::int as held,
-            coalesce(max(attempts), 0)::int as "mostAttempts",
-            (extract(epoch from clock_timestamp() - min(created_at)) * 1000)::float8 as "lagMs"
-          from (
-            select *, bool_or(attempts > 0) over (partition by lane order by seq
-              rows between unbounded preceding and 1 preceding) as failed_before
-            from (select lane, seq, attempts, available_at, created_at from ${outbox}
-              where status = 'pending' order by available_at, seq limit ${COUNTED + 1}) due
-          ) p
-        ) w, (
-          select count(*)::int as dead
-          from (select 1 from ${outbox} where status = 'dead_letter' limit ${COUNTED + 1}) p
-        ) d, (
-          select count(*)::int as rows from (select 1 from ${outbox} limit ${COUNTED + 1}) p
-        ) a`,
-    ),
-    runInBackground<Record<keyof Latency, AnyNumber> & { type: string }>(
-      context,
-      'look up latencies',
-      sql`
-        select event_type as type, count(*)::int as events, max(ms) as "maxMs",
-          percentile_cont(0.5) within group (order by ms) as "medianMs",
-          percentile_cont(0.95) within group (order by ms) as "p95Ms"
-        from (
-          select event_type, (extract(epoch from published_at - created_at) * 1000)::float8 as ms
-          from (select * from ${outbox} order by id desc limit ${RECENT}) newest
-          where status = 'published'
-        ) published group by event_type order by event_type`,
-    ),
-  ])
-  const counts = readNumbers(row!) as unknown as Counts
-  const { due, retrying, held, mostAttempts, lagMs } = counts
-  const pending = boundedCount(counts.pending, counts.pendingEstimate)
-  const dead = boundedCount(counts.dead, counts.deadEstimate)
-  const all = boundedCount(counts.rows, counts.rowsEstimate)
-  const others = Math.max(0, all.count - pending.count - dead.count)
-  const published: Count = { count: others, exact: all.exact }
-  return {
-    pending,
-    dead,
-    published,
-    due,
-    retrying,
-    held,
-    mostAttempts,
-    lagMs,
-    latency: Object.fromEntries(
-      latency.map(({ type, ...ms }) => [type, readNumbers(ms) as unknown as Latency]),
-    ),
+export function statsStatement(context: StatementContext, dueTopics: () => Promise<string[]>) {
+  return async (): Promise<TableStats> => {
+    // So that all topics are known.
+    await dueTopics()
+    const topics = [...context.horizon.since.keys()]
+    const [counts, waiting, latency] = await Promise.all([
+      count(context, topics),
+      examine(context, topics),
+      latencies(context),
+    ])
+    return { ...counts, ...waiting, latency }
   }
 }
 
-interface Counts {
-  pending: number
-  due: number
-  retrying: number
-  held: number
-  mostAttempts: number
-  lagMs: number | null
-  dead: number
-  rows: number
-  rowsEstimate: number | null
-  pendingEstimate: number | null
-  deadEstimate: number | null
+type Counts = Pick<TableStats, 'pending' | 'dead' | 'published'>
+
+async function count(context: StatementContext, topics: readonly string[]): Promise<Counts> {
+  const { outbox } = context
+  const [row] = await runInBackground<Record<'pending' | 'dead' | 'published' | 'rows', AnyNumber>>(
+    context,
+    'count events',
+    sql`
+      select w.pending, d.dead, n.published, n.rows from (
+        select count(*)::int as pending
+        from unnest(${encodeArray(topics)}::text::text[]) as t(topic) cross join lateral (
+          select from ${outbox} o where o.topic = t.topic and ${isDueIndexed(sql`o`)}
+          order by o.available_at, o.seq limit ${hiddenLimit(COUNTED + 1)}
+        ) unfinished
+      ) w, (
+        select count(*)::int as dead from (
+          select from ${outbox} where status = 'dead_letter' order by seq limit ${hiddenLimit(COUNTED + 1)}
+        ) dead
+      ) d, (
+        select count(*)::int as rows, count(*) filter (where status = 'published')::int as published
+        from (select status from ${outbox} order by id desc limit ${hiddenLimit(EXAMINED + 1)}) newest
+      ) n`,
+  )
+  const { pending, dead, published, rows } = row!
+  return {
+    pending: upTo(COUNTED, pending),
+    dead: upTo(COUNTED, dead),
+    published: { count: Number(published), exact: Number(rows) <= EXAMINED },
+  }
 }
 
-function readNumbers(row: Readonly<Record<string, AnyNumber | null>>) {
-  const numbers = Object.entries(row).map(([name, value]) => {
-    return [name, value === null ? null : Number(value)] as const
-  })
-  return Object.fromEntries(numbers)
+function upTo(most: number, counted: AnyNumber): Count {
+  return { count: Math.min(most, Number(counted)), exact: Number(counted) <= most }
 }
 
-function boundedCount(counted: number, estimate: number | null): Count {
-  if (counted <= COUNTED) return { count: counted, exact: true }
-  return { count: Math.max(counted, Math.round(estimate ?? 0)), exact: false }
+type Examined = Pick<TableStats, 'due' | 'retrying' | 'held' | 'mostAttempts' | 'lagMs'>
+
+/** Of each topic those that are due first. */
+async function examine(context: StatementContext, topics: readonly string[]): Promise<Examined> {
+  const { outbox } = context
+  const each = Math.ceil(EXAMINED / Math.max(1, topics.length))
+  const [row] = await runInBackground<Record<keyof Examined, AnyNumber | null>>(
+    context,
+    'look at what waits',
+    sql`
+      select count(*) filter (where available_at <= now())::int as due,
+        count(*) filter (where attempts > 0)::int as retrying,
+        count(*) filter (where failed_before)::int as held,
+        coalesce(max(attempts), 0)::int as "mostAttempts",
+        date_part('epoch', clock_timestamp() - min(created_at)) * 1000 as "lagMs"
+      from (
+        select *, bool_or(attempts > 0) over (partition by lane order by seq
+          rows between unbounded preceding and 1 preceding) as failed_before
+        from unnest(${encodeArray(topics)}::text::text[]) as t(name) cross join lateral (
+          select o.lane, o.seq, o.attempts, o.available_at, o.created_at from ${outbox} o
+          where o.topic = t.name and ${isDueIndexed(sql`o`)}
+          order by o.available_at, o.seq limit ${hiddenLimit(each)}
+        ) first
+      ) examined`,
+  )
+  const { due, retrying, held, mostAttempts, lagMs } = row!
+  return {
+    due: Number(due),
+    retrying: Number(retrying),
+    held: Number(held),
+    mostAttempts: Number(mostAttempts),
+    lagMs: lagMs === null ? null : Number(lagMs),
+  }
+}
+
+async function latencies(context: StatementContext): Promise<TableStats['latency']> {
+  const { outbox } = context
+  const rows = await runInBackground<Record<keyof Latency, AnyNumber> & { type: string }>(
+    context,
+    'look up latencies',
+    sql`
+      select event_type as type, count(*)::int as events, max(ms) as "maxMs",
+        percentile_cont(0.5) within group (order by ms) as "medianMs",
+        percentile_cont(0.95) within group (order by ms) as "p95Ms"
+      from (
+        select event_type, date_part('epoch', published_at - created_at) * 1000 as ms
+        from (select * from ${outbox} order by id desc limit ${hiddenLimit(RECENT)}) newest
+        where status = 'published'
+      ) published group by event_type order by event_type`,
+  )
+  return Object.fromEntries(
+    rows.map(({ type, events, medianMs, p95Ms, maxMs }) => [
+      type,
+      {
+        events: Number(events),
+        medianMs: Number(medianMs),
+        p95Ms: Number(p95Ms),
+        maxMs: Number(maxMs),
+      },
+    ]),
+  )
 }

@@ -14,7 +14,8 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core'
 
-export type EventStatus = 'pending' | 'published' | 'dead_letter'
+/** `failed`: refused at least once, and tried again when it has rested. */
+export type EventStatus = 'pending' | 'failed' | 'published' | 'dead_letter'
 
 const time = (name: string) => timestamp(name, { withTimezone: true })
 const timeOfDatabase = (name: string) => time(name).notNull().default(sql`clock_timestamp()`)
@@ -41,7 +42,7 @@ export function outboxTable(name = 'outbox', schema = 'public') {
       status: text('status').$type<EventStatus>().notNull().default('pending'),
       attempts: integer('attempts').notNull().default(0),
       maxAttempts: integer('max_attempts').notNull(),
-      /** When the fallback may take the row. The save, claims, renewals and backoff all move it. */
+      /** When the fallback looks at the row. The save, claims, renewals and backoff all move it. */
       availableAt: time('available_at').notNull(),
       /** The token of the current or last lease; null when the row was given back or never leased. */
       leaseToken: uuid('lease_token'),
@@ -54,17 +55,26 @@ export function outboxTable(name = 'outbox', schema = 'public') {
       lastError: text('last_error'),
     },
     (row) => [
-      check(`${name}_status_check`, sql`${row.status} in ('pending', 'published', 'dead_letter')`),
-      // The poller's index: only rows that are still to be sent, so that history costs a poll nothing.
-      index(`${name}_available_idx`)
-        .on(row.availableAt, row.seq)
-        .where(sql`${row.status} = 'pending'`),
-      // For order: is there an earlier unsent event of the lane? With the status in the index, any number of dead
-      // letters of a lane is skipped at once.
+      check(
+        `${name}_status_check`,
+        sql`${row.status} in ('pending', 'failed', 'published', 'dead_letter')`,
+      ),
+      // What the fallback looks at: by topic, so that one out of reach costs the others nothing; by time, so that what
+      // rests does not either. History is in none of these indexes.
+      index(`${name}_due_idx`)
+        .on(row.topic, row.availableAt, row.seq)
+        .where(sql`${row.status} in ('pending', 'failed')`),
+      // For order: the unfinished events of a lane, and its dead letters. Their conditions are in other words than those
+      // of the other indexes, so that the planner cannot confuse them; see rows.ts.
       index(`${name}_lane_idx`)
-        .on(row.lane, row.status, row.seq)
-        .where(sql`${row.status} <> 'published'`),
-      // Finds dead letters without reading any other row.
+        .on(row.lane, row.seq)
+        .where(sql`${row.status} <> 'published' and ${row.status} <> 'dead_letter'`),
+      index(`${name}_dead_lane_idx`)
+        .on(row.lane, row.seq)
+        .where(
+          sql`${row.status} <> 'pending' and ${row.status} <> 'failed' and ${row.status} <> 'published'`,
+        ),
+      // Dead letters as they are listed.
       index(`${name}_dead_idx`).on(row.seq).where(sql`${row.status} = 'dead_letter'`),
     ],
   )

@@ -1,6 +1,7 @@
 // Order per aggregate: events of one key leave in the order in which they were saved, on both paths.
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
+import { newClaimer } from '../../support/claimer.ts'
 import { defer } from '../../support/timing/deferred.ts'
 import { ALL_DRIVERS, SERVED_DRIVERS } from '../../support/drivers.ts'
 import { describeEach } from '../../support/fixture.ts'
@@ -121,12 +122,9 @@ describeEach(ALL_DRIVERS, (fixture) => {
     await saver.withOutbox(async (_, emit) => {
       emit(newEvent({ aggregateId: 'free', topic: 'there' }))
     })
-    const store = fixture.store()
-    const claimed = await store.claim({
-      lease: { token: randomUUID(), workerId: 'test', ms: 1_000 },
-      limit: 2,
-      ...topics,
-    })
+    const claimNow = newClaimer(() => fixture.store())
+    const lease = { token: randomUUID(), workerId: 'test', ms: 1_000 }
+    const claimed = await claimNow({ lease, limit: 2, ...topics })
     expect(claimed.map(({ aggregateId }) => aggregateId)).toEqual(['free'])
   })
 
@@ -185,7 +183,7 @@ describeEach(ALL_DRIVERS, (fixture) => {
     await a.withOutbox(async (_, emit) => emit(event(1)))
     await started.promise
     await b.withOutbox(async (_, emit) => emit(event(2)))
-    await waitUntil(async () => (await fixture.rows())[1]?.available, {
+    await waitUntil(async () => (await fixture.rows())[1]?.leased === false, {
       message: 'the second was given back, as the first is in other hands',
     })
     const published = nextEvent(b.events, 'event:published')

@@ -3,11 +3,14 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { OutboxEvent } from '../../../src/index.ts'
+import { newClaimer } from '../claimer.ts'
 import { defer } from '../timing/deferred.ts'
+import { waitUntil } from '../timing/wait-until.ts'
 import { describeUpkeep } from './store-conformance-upkeep.ts'
 import {
   died,
   failed,
+  givenBack,
   leased,
   LONG,
   payloadsOf,
@@ -184,12 +187,47 @@ function describeClaim<TTx>(tested: TestedStore<TTx>): void {
       { payload: 4, topic: 'there' },
     ])
     expect(await store().countUnrouted(['there', odd], 10)).toEqual({ away: 1 })
-    expect(await store().countUnrouted([odd], 2)).toEqual({ away: 1, there: 1 })
-    const others = { lease: leased(), limit: 10, exceptTopics: [], onlyTopics: [odd, 'else'] }
-    expect(payloadsOf(await store().claim(others))).toEqual([3])
+    expect(await store().countUnrouted([odd], 1)).toEqual({ away: 1, there: 1 })
+    expect(payloadsOf(await claim(leased(), { onlyTopics: [odd, 'else'] }))).toEqual([3])
     expect(payloadsOf(await claim(leased(), { exceptTopics: ['away', odd] }))).toEqual([4])
     expect(await claim(leased(), { exceptTopics: ['away', 'there'] })).toEqual([])
-    expect(payloadsOf(await claim())).toEqual([1, 2])
+    const [first, ...others] = await claim()
+    expect(payloadsOf([first!, ...others])).toEqual([1])
+    await store().recordPublished([first!.id])
+    expect(payloadsOf(await claim())).toEqual([2])
+  })
+
+  it('returns the lane of what it put off, and takes from that when it is free', async () => {
+    const [first] = await save([one(1)], leased())
+    const [second] = await save([one(2), one(3)])
+    const request = { lease: leased(), limit: 10 }
+    const due = await store().claim({ ...request, from: { topics: await store().dueTopics() } })
+    expect(due).toEqual({ events: [], isFull: false, waitingLanes: [second!.lane] })
+    expect(await store().dueTopics()).toEqual([])
+    const from = { lanes: due.waitingLanes, onlyTopics: null, exceptTopics: [] }
+    expect((await store().claim({ ...request, from })).events).toEqual([])
+    await store().recordPublished([first!.id])
+    const { events, waitingLanes } = await store().claim({ ...request, limit: 1, from })
+    expect(payloadsOf(events)).toEqual([2])
+    expect(waitingLanes).toEqual([second!.lane])
+  })
+
+  it('does not look at what rests, and returns what waits behind it with the one that rested', async () => {
+    const lease = leased()
+    const [first] = await save([one(1)], lease)
+    await save([one(2)])
+    await store().recordFailed([{ ...failed({ id: first!.id, token: lease.token }), delayMs: 500 }])
+    const request = { lease: leased(1), limit: 10 }
+    const due = await store().claim({ ...request, from: { topics: [first!.topic] } })
+    expect(due).toEqual({ events: [], isFull: false, waitingLanes: [] })
+    const rested = await waitUntil(
+      async () => {
+        const claimed = await store().claim({ ...request, from: { topics: [first!.topic] } })
+        return claimed.events.length > 0 && claimed
+      },
+      { message: 'the first one has rested' },
+    )
+    expect(payloadsOf(rested.events)[0]).toBe(1)
   })
 
   it('never claims an event twice, however many claim at the same time', async () => {
@@ -207,11 +245,17 @@ function describeClaim<TTx>(tested: TestedStore<TTx>): void {
     const dead = await bury(one(1))
     await save([one(2)])
     const holding = store({ deadLettersHold: true })
-    const request = { lease: leased(), limit: 10, exceptTopics: [] }
-    expect(await holding.claim(request)).toEqual([])
+    const claimHolding = newClaimer(() => holding)
+    expect(await claimHolding({ lease: leased() })).toEqual([])
     const [held] = await save([one(3)], leased(), { deadLettersHold: true })
     expect(held!.follows).toEqual(expect.arrayContaining([dead.seq]))
-    expect(payloadsOf(await claim())).toEqual([2])
+    await save([one(4)])
+    expect(await claimHolding({ lease: leased() })).toEqual([])
+    await holding.discardDeadLetters({ id: dead.id }, { limit: 1, afterSeq: 0 })
+    expect(payloadsOf(await claimHolding({ lease: leased() }))).toEqual([2])
+    await bury({ aggregateId: 'two', payload: 5 })
+    await save([{ aggregateId: 'two', payload: 6 }])
+    expect(payloadsOf(await claim())).toEqual([6])
   })
 }
 
@@ -272,7 +316,7 @@ function describeSettle<TTx>(tested: TestedStore<TTx>): void {
     await store().recordFailed([
       { ...failed(rests!), delayMs: LONG },
       { ...failed(soon!), delayMs: 1 },
-      { ...failed(back!), counts: false, error: null },
+      givenBack(back!),
     ])
     const due = [...(await claimDue()), ...(await claim())]
     expect(due.find(({ id }) => id === back!.id)?.attempts).toBe(0)

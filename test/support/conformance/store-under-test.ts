@@ -11,6 +11,7 @@ import type {
   Store,
   StoreRules,
 } from '../../../src/store/outbox/outbox-store.ts'
+import { type ClaimNow, newClaimer } from '../claimer.ts'
 import { lenientRules, newEvent } from '../doubles/sample-events.ts'
 import { waitUntil } from '../timing/wait-until.ts'
 
@@ -56,6 +57,9 @@ export function useStore<TTx>({ open }: StoreSuite<TTx>) {
   afterAll(() => tested.close())
 
   const store = (rules: Partial<StoreRules> = {}) => tested.store({ ...RULES, ...rules })
+  const claimer = newClaimer(store)
+  const claim = async (lease = leased(), request: Omit<ClaimNow, 'lease'> = {}) =>
+    await claimer({ ...request, lease })
   const save = async (
     events: Partial<NewEvent>[],
     lease = leased(0),
@@ -71,8 +75,7 @@ export function useStore<TTx>({ open }: StoreSuite<TTx>) {
       tested.transaction(work, settings),
     /** Saves events in a transaction of their own; without a lease, for whoever claims them. */
     save,
-    claim: async (lease = leased(), { limit = 100, exceptTopics = [] as string[] } = {}) =>
-      await store().claim({ lease, limit, exceptTopics }),
+    claim,
     /** Saves one event under a lease and records that it died. */
     bury: async (event: Partial<NewEvent>) => {
       const lease = leased()
@@ -84,7 +87,7 @@ export function useStore<TTx>({ open }: StoreSuite<TTx>) {
     claimDue: (lease = leased()) =>
       waitUntil(
         async () => {
-          const events = await store().claim({ lease, limit: 100, exceptTopics: [] })
+          const events = await claim(lease)
           return events.length > 0 && events
         },
         { message: 'there is something to claim' },
@@ -101,12 +104,19 @@ export const refs = (events: readonly { id: string }[], { token }: Lease): Lease
 
 export const failed = (ref: LeaseRef): FailureRecord => ({
   ...ref,
-  status: 'pending',
+  status: 'failed',
   counts: true,
   delayMs: 0,
   error: 'it failed',
   copyId: null,
   copyLane: null,
+})
+
+export const givenBack = (ref: LeaseRef): FailureRecord => ({
+  ...failed(ref),
+  status: null,
+  counts: false,
+  error: null,
 })
 
 export const died = (ref: LeaseRef): FailureRecord => ({ ...failed(ref), status: 'dead_letter' })

@@ -1,6 +1,6 @@
 // One text for all worlds between which nothing can tell. What cannot matter any more is forgotten, and what has no
 // order is sorted: the fewer texts there are, the more worlds can be explored.
-import type { Row } from './table.ts'
+import { isUnfinished, type Row } from './table.ts'
 import {
   isFollowed,
   type Lease,
@@ -40,10 +40,10 @@ function changesAnything(outcome: Outcome, { table }: World, without: Rule | nul
 
 /** How long ago a lease ended does not matter, only which ended first. */
 function forgetWhenLeasesEnded(rows: readonly Row[]): void {
-  const due = rows.flatMap((row) => (row.status === 'pending' && row.left <= 0 ? [row.left] : []))
+  const due = rows.flatMap((row) => (isUnfinished(row) && row.left <= 0 ? [row.left] : []))
   const ranks = [...new Set(due)].toSorted((a, b) => b - a)
   for (const row of rows) {
-    if (row.status !== 'pending') row.left = 0
+    if (!isUnfinished(row)) row.left = 0
     else if (row.left <= 0) row.left = -ranks.indexOf(row.left)
   }
 }
@@ -88,7 +88,7 @@ function renameTokens(world: World): void {
   const held = new Set<Row>()
   for (const lease of leasesIn(world)) {
     const row = world.table[lease.seq]
-    const isCurrent = row?.status === 'pending' && row.token === lease.token
+    const isCurrent = row != null && isUnfinished(row) && row.token === lease.token
     if (isCurrent) held.add(row)
     lease.token = isCurrent ? rename(lease.token) : ENDED
   }

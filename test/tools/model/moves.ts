@@ -1,6 +1,7 @@
 // Everything that can happen next in a small world. Who comes first, what the broker and the network do, who
 // dies or stands still: whatever chance decides is a move of its own.
 import { Steps } from './steps.ts'
+import { isPutOff, isUnfinished } from './table.ts'
 import {
   isFollowed,
   LEASE,
@@ -181,16 +182,21 @@ export class Moves {
 
   #addClaims(n: number, { table }: World, add: AddMove): void {
     const steps = this.#steps
+    const claims = `process ${n} claims`
+    // In this world every process watches every lane, which the fallback does only for a while.
+    const waiting = new Set(table.flatMap((row) => (row && isPutOff(row) ? [row.key] : [])))
+    for (const key of waiting) {
+      add(`${claims} from the lane of ${key}`, (next) => steps.claim(next, n, { key }))
+    }
     const due = table.flatMap((row, seq) => {
-      return row?.status === 'pending' && row.left <= 0 ? [seq] : []
+      return row && isUnfinished(row) && row.left <= 0 ? [seq] : []
     })
     if (due.length === 0) return
-    const claims = `process ${n} claims`
-    add(claims, (next) => steps.claim(next, n, due.length, []))
+    add(claims, (next) => steps.claim(next, n))
     if (due.length === 1) return
-    add(`${claims} one event`, (next) => steps.claim(next, n, 1, []), 1)
+    add(`${claims} one event`, (next) => steps.claim(next, n, { limit: 1 }), 1)
     for (const seq of due) {
-      add(`${claims} past ${seq}`, (next) => steps.claim(next, n, due.length, [seq]), 1)
+      add(`${claims} past ${seq}`, (next) => steps.claim(next, n, { locked: [seq] }), 1)
     }
   }
 

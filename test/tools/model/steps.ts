@@ -8,6 +8,7 @@ import { inOwnHands, takeByNumber } from './covered-seq.ts'
 import {
   claim,
   type Follows,
+  isUnfinished,
   renew,
   save,
   recordFailed,
@@ -41,6 +42,9 @@ import {
 const FAILED = new Error('in the model')
 const NO_BACKOFF = { backoffBaseMs: 0, backoffMaxMs: 0 }
 const NEW_EVENT = { attempts: 0, maxAttempts: 10 }
+
+/** What a record makes of a row, by what became of its event. */
+const STATUS = { failed: 'failed', dead: 'dead_letter', untried: null } as const
 
 export class Steps {
   readonly #setting: Setting
@@ -143,9 +147,16 @@ export class Steps {
     this.#deliver(world, n, batch, 'immediate', turnAway)
   }
 
-  claim({ table, processes }: World, n: number, limit: number, locked: number[]): void {
+  claim(
+    { table, processes }: World,
+    n: number,
+    how: { readonly key?: string; readonly limit?: number; readonly locked?: number[] } = {},
+  ): void {
+    const { key, limit = table.length, locked = [] } = how
     const token = newToken({ table })
-    const taken = claim(table, { limit, token, ticks: LEASE }, locked, this.#tableRules)
+    const lane = key === undefined ? {} : { key }
+    const request = { limit, token, ticks: LEASE, ...lane }
+    const taken = claim(table, request, locked, this.#tableRules)
     if (taken.length === 0) return
     processes[n]!.claimed = taken.map((seq) => ({ seq, token, left: LEASE }))
   }
@@ -167,7 +178,7 @@ export class Steps {
     for (const { seq, token } of taken) {
       const row = world.table[seq]
       const isMine = row?.token === token && row.left > 0
-      if (row?.status === 'pending' && !isMine) this.#violate('no send on a stale lease')
+      if (row && isUnfinished(row) && !isMine) this.#violate('no send on a stale lease')
     }
     const [admitted, turnedAway] = [taken.map(leaseOf), left.map(leaseOf)]
     const send: Send = {
@@ -294,12 +305,11 @@ export class Steps {
 
   record({ table, arrived }: World, outcomes: readonly Outcome[]): void {
     const published = outcomes.filter(({ kind }) => kind === 'published')
-    const failed = outcomes.filter(({ kind }) => kind !== 'published')
     const before = table.map((row) => row?.status)
     const seqs = published.map(({ seq }) => seq)
     recordPublished(table, seqs)
-    const failures = failed.map(({ seq, token, kind }) => {
-      return { seq, token, status: kind === 'dead' ? 'dead_letter' : 'pending' } as const
+    const failures = outcomes.flatMap(({ seq, token, kind }) => {
+      return kind === 'published' ? [] : [{ seq, token, status: STATUS[kind] }]
     })
     recordFailed(table, failures, this.#tableRules)
     if (seqs.some((seq) => !arrived.includes(seq))) this.#violate('nothing is lost')

@@ -4,7 +4,7 @@
 
 export interface Row {
   readonly key: string
-  status: 'pending' | 'published' | 'dead_letter'
+  status: 'pending' | 'failed' | 'published' | 'dead_letter'
   token: number | null
   left: number
 }
@@ -21,8 +21,12 @@ export interface TableRules {
 export interface Failure {
   readonly seq: number
   readonly token: number
-  readonly status: 'pending' | 'dead_letter'
+  /** null: given back as it was. */
+  readonly status: 'failed' | 'dead_letter' | null
 }
+
+/** How long a claim puts off what waits behind a dead letter. */
+const HELD = 1
 
 /** Seqs, in their order. */
 export type Follows = readonly number[] | 'unknown'
@@ -39,39 +43,72 @@ export function save(
   return events.map(({ seq, key }) => {
     table[seq] = { key, status: 'pending', token, left: lease.ticks }
     if (token === null) return 'unknown'
-    const pending = seqsOf(before, key, 'pending')
-    const dead = deadLettersHold ? seqsOf(before, key, 'dead_letter').slice(0, 1) : []
-    return [...pending, ...dead].filter((other) => other < seq).toSorted((a, b) => a - b)
+    const unfinished = unfinishedOf(before, key)
+    const dead = deadLettersHold ? deadOf(before, key).slice(0, 1) : []
+    return [...unfinished, ...dead].filter((other) => other < seq).toSorted((a, b) => a - b)
   })
 }
 
-/** Takes over what is due. `locked`: rows that somebody else is writing to, and that are passed over. */
+export interface Claim {
+  readonly limit: number
+  readonly token: number
+  readonly ticks: number
+  /** Looks at the head of this key's lane, instead of at what is due. */
+  readonly key?: string
+}
+
+/**
+ * Takes over what is due, or what is at the head of a lane, and puts off what is due and may not go. `locked`: rows that
+ * somebody else is writing to, and that are passed over.
+ */
 export function claim(
   table: Table,
-  { limit, token, ticks }: { limit: number; token: number; ticks: number },
+  { limit, token, ticks, key: lane }: Claim,
   locked: readonly number[],
   { ordersClaims, deadLettersHold }: TableRules,
 ): number[] {
-  const isHeld = (seq: number) => deadLettersHold && seq > firstDead(table, table[seq]!.key)
-  const candidates = table.flatMap((row, seq) => {
-    if (row?.status !== 'pending' || row.left > 0 || locked.includes(seq)) return []
-    if (!ordersClaims) return [seq]
-    const head = seqsOf(table, row.key, 'pending')[0]!
-    return !isHeld(head) && row.left >= table[head]!.left ? [seq] : []
-  })
-  const first = candidates
-    .toSorted((a, b) => table[a]!.left - table[b]!.left || a - b)
+  const found = (lane === undefined ? due(table) : fromHead(table, lane))
+    .filter((seq) => !locked.includes(seq))
     .slice(0, limit)
     .toSorted((a, b) => a - b)
-  const taken = first.filter((seq) => {
-    if (!ordersClaims) return true
-    const { key } = table[seq]!
-    const oldest = seqsOf(table, key, 'pending')
-    const place = first.filter((other) => table[other]!.key === key).indexOf(seq)
-    return oldest[place] === seq && !isHeld(seq)
+  const isHeld = (seq: number) => {
+    return deadLettersHold && deadOf(table, table[seq]!.key).some((dead) => dead < seq)
+  }
+  const taken: number[] = []
+  for (const seq of found) {
+    const ahead = unfinishedOf(table, table[seq]!.key).findLast((other) => other < seq)
+    const isNext = ahead === undefined || taken.includes(ahead)
+    if (!ordersClaims || (isNext && !isHeld(seq))) taken.push(seq)
+  }
+  const putOff = lane === undefined ? found.filter((seq) => !taken.includes(seq)) : []
+  const lefts = putOff.map((seq) => {
+    const head = unfinishedOf(table, table[seq]!.key)[0]!
+    return isHeld(seq) ? HELD : Math.max(0, table[head]!.left) + ticks
   })
+  for (const [n, seq] of putOff.entries())
+    Object.assign(table[seq]!, { token: null, left: lefts[n] })
   for (const seq of taken) Object.assign(table[seq]!, { token, left: ticks })
   return taken
+}
+
+function due(table: Table): number[] {
+  const isDue = (row: Row | null) => row !== null && isUnfinished(row) && row.left <= 0
+  const seqs = table.flatMap((row, seq) => (isDue(row) ? [seq] : []))
+  return seqs.toSorted((a, b) => table[a]!.left - table[b]!.left || a - b)
+}
+
+function fromHead(table: Table, key: string): number[] {
+  const mayGo = (seq: number) => table[seq]!.left <= 0 || isPutOff(table[seq]!)
+  const unfinished = unfinishedOf(table, key)
+  return unfinished.length > 0 && mayGo(unfinished[0]!) ? unfinished.filter(mayGo) : []
+}
+
+export function isPutOff({ status, token, left }: Row): boolean {
+  return status === 'pending' && token === null && left > 0
+}
+
+export function isUnfinished({ status }: Row): boolean {
+  return status === 'pending' || status === 'failed'
 }
 
 /** Answers those that were still held, as they are held. */
@@ -99,7 +136,10 @@ export function recordFailed(
   { fencesFailures }: Pick<TableRules, 'fencesFailures'>,
 ): Failure[] {
   const held = failures.filter(({ seq, token }) => isHeldBy(table[seq], token) || !fencesFailures)
-  for (const { seq, status } of held) Object.assign(table[seq]!, { status, token: null, left: 0 })
+  for (const { seq, status } of held) {
+    const row = table[seq]!
+    Object.assign(row, { status: status ?? row.status, token: null, left: 0 })
+  }
   return held
 }
 
@@ -108,13 +148,15 @@ export function passTime(table: Table): void {
 }
 
 function isHeldBy(row: Row | null | undefined, token: number): boolean {
-  return row?.status === 'pending' && row.token === token
+  return row != null && isUnfinished(row) && row.token === token
 }
 
-function seqsOf(table: Table, key: string, status: Row['status']): number[] {
-  return table.flatMap((row, seq) => (row?.key === key && row.status === status ? [seq] : []))
+function unfinishedOf(table: Table, key: string): number[] {
+  return table.flatMap((row, seq) => (row?.key === key && isUnfinished(row) ? [seq] : []))
 }
 
-function firstDead(table: Table, key: string): number {
-  return seqsOf(table, key, 'dead_letter')[0] ?? Number.POSITIVE_INFINITY
+function deadOf(table: Table, key: string): number[] {
+  return table.flatMap((row, seq) =>
+    row?.key === key && row.status === 'dead_letter' ? [seq] : [],
+  )
 }

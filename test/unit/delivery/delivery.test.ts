@@ -41,8 +41,9 @@ function setUp(options: object = {}, answer: Parameters<typeof scriptedPublisher
   const store = {
     claim: async (request: ClaimRequest) => {
       claims.push(request)
-      return []
+      return { events: [], isFull: false, waitingLanes: [] }
     },
+    dueTopics: async () => ['a', 'b', 'c'],
     renew: async () => new Map<string, string>(),
     recordPublished: async (ids: readonly string[]) => new Set(ids),
     recordFailed: async (refs: readonly { id: string; token: string }[]) => {
@@ -72,8 +73,8 @@ it('claims for each publisher what is its own, as much as it likes', async () =>
   const { delivery, claims } = setUp()
   expect(await delivery.pollOnce()).toBe(0)
   expect(claims).toMatchObject([
-    { exceptTopics: [], onlyTopics: ['a'], limit: 7 },
-    { exceptTopics: ['a'], onlyTopics: null, limit: 250 },
+    { from: { topics: ['a'] }, limit: 7 },
+    { from: { topics: ['b', 'c'] }, limit: 250 },
   ])
 })
 

@@ -21,7 +21,13 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-function setUp(claim: (request: ClaimRequest) => Promise<ReturnType<typeof outboxEvent>[]>) {
+interface Given {
+  readonly claim: (request: ClaimRequest) => Promise<ReturnType<typeof outboxEvent>[]>
+  readonly dueTopics?: readonly string[]
+  readonly waitingLanes?: number[]
+}
+
+function setUp({ claim, dueTopics = ['fine'], waitingLanes = [] }: Given) {
   vi.useFakeTimers()
   vi.spyOn(performance, 'now').mockImplementation(() => Date.now())
   const publisher = scriptedPublisher(acked)
@@ -34,7 +40,9 @@ function setUp(claim: (request: ClaimRequest) => Promise<ReturnType<typeof outbo
   const lifecycle = new Lifecycle(logger)
   const polls: PollDone[] = []
   lifecycle.events.on('poll:done', (poll) => polls.push(poll))
-  const bell = new Bell()
+  const [bell, waiting] = [new Bell(), new Bell()]
+  const rung = vi.fn()
+  waiting.onRing(rung)
   const circuits = new Circuits({ publisher: 'scripted', lifecycle, logger, bell })
   const leases = new Leases({ renew: async () => new Map() }, options.thresholdMs)
   const gate = new Gate({ circuits, leases, topics: EVERY_TOPIC, maxInFlight: 10 })
@@ -49,9 +57,17 @@ function setUp(claim: (request: ClaimRequest) => Promise<ReturnType<typeof outbo
     store: {
       claim: async (request) => {
         claims.push(request)
-        return await claim(request)
+        const events = await claim(request)
+        return {
+          events,
+          isFull: events.length === request.limit,
+          waitingLanes: waitingLanes.splice(0),
+        }
       },
+      dueTopics: async () => [...dueTopics],
     },
+    waiting,
+    watchMs: 8_000,
     destination: { name: 'scripted', publisher, topics: EVERY_TOPIC },
     options,
     lifecycle,
@@ -60,12 +76,12 @@ function setUp(claim: (request: ClaimRequest) => Promise<ReturnType<typeof outbo
     sender,
     recorder,
   })
-  return { fallback, circuits, leases, claims, polls, logger, publisher }
+  return { fallback, circuits, leases, claims, polls, logger, publisher, rung }
 }
 
 it('sends what it claims, drops the leases, and looks again while something went out', async () => {
   const left = [outboxEvent(), outboxEvent()]
-  const { fallback, leases, polls, publisher } = setUp(async () => left.splice(0))
+  const { fallback, leases, polls, publisher } = setUp({ claim: async () => left.splice(0) })
   expect(await fallback.run(() => true)).toBe(true)
   expect(await fallback.run(() => true)).toBe(false)
   expect(publisher.batches.flat()).toHaveLength(2)
@@ -74,21 +90,61 @@ it('sends what it claims, drops the leases, and looks again while something went
   expect(polls.map(({ claimed }) => claimed)).toEqual([2, 0])
 })
 
+const topicsOf = ({ from }: ClaimRequest) => ('topics' in from ? from.topics : [])
+
 it('does not look for a probe with every round when there is none', async () => {
-  const { fallback, circuits, claims } = setUp(async () => [])
+  const { fallback, circuits, claims } = setUp({
+    claim: async () => [],
+    dueTopics: ['a', 'fine'],
+  })
   circuits.failed('a', new Error('away'))
   await vi.advanceTimersByTimeAsync(500)
   for (let n = 0; n < 5; n += 1) await fallback.runOnce()
-  const probes = claims.filter(({ onlyTopics }) => onlyTopics?.includes('a'))
-  expect(probes).toHaveLength(1)
-  expect(claims.filter(({ exceptTopics }) => exceptTopics.includes('a'))).toHaveLength(5)
+  expect(claims.filter((claim) => topicsOf(claim).includes('a'))).toHaveLength(1)
+  expect(claims.filter((claim) => topicsOf(claim).includes('fine'))).toHaveLength(5)
   circuits.stop()
 })
 
+it('claims nothing when nothing is due', async () => {
+  const { fallback, claims, polls } = setUp({ claim: async () => [], dueTopics: [] })
+  expect(await fallback.run(() => true)).toBe(false)
+  expect(claims).toEqual([])
+  expect(polls).toHaveLength(1)
+})
+
+it('begins with another topic each time, so that a backlog holds up no other', async () => {
+  const { fallback, claims } = setUp({ claim: async () => [], dueTopics: ['a', 'b'] })
+  for (let n = 0; n < 3; n += 1) await fallback.runOnce()
+  expect(claims.map(topicsOf)).toEqual([
+    ['a', 'b'],
+    ['b', 'a'],
+    ['a', 'b'],
+  ])
+})
+
+it('looks at lanes that wait, for a while, until it has taken from them', async () => {
+  const left: ReturnType<typeof outboxEvent>[][] = [[], [], [{ ...outboxEvent(), lane: 7 }]]
+  const { fallback, claims, rung } = setUp({
+    claim: async () => left.shift() ?? [],
+    waitingLanes: [7, 8],
+  })
+  await fallback.runOnce()
+  expect(rung).toHaveBeenCalledTimes(1)
+  await fallback.runOnce()
+  await fallback.runOnce()
+  await vi.advanceTimersByTimeAsync(8_001)
+  await fallback.runOnce()
+  const lanes = claims.map(({ from }) => ('lanes' in from ? from.lanes : 'due'))
+  expect(lanes).toEqual(['due', [7, 8], 'due', [8], 'due', [8], 'due', 'due'])
+})
+
 it('claims no fewer events because the claim of a probe failed', async () => {
-  const { fallback, circuits, claims } = setUp(async ({ limit }) => {
-    if (limit === 1) throw new Error('too slow')
-    return []
+  const { fallback, circuits, claims } = setUp({
+    claim: async ({ limit }) => {
+      if (limit === 1) throw new Error('too slow')
+      return []
+    },
+    dueTopics: ['a', 'fine'],
   })
   circuits.failed('a', new Error('away'))
   await vi.advanceTimersByTimeAsync(500)
@@ -99,10 +155,12 @@ it('claims no fewer events because the claim of a probe failed', async () => {
 })
 
 it('gives back a claim that took longer than half the threshold, and takes half as many next', async () => {
-  const { fallback, claims, leases, logger, publisher } = setUp(async () => {
-    const event = outboxEvent()
-    await vi.advanceTimersByTimeAsync(4_000)
-    return [event]
+  const { fallback, claims, leases, logger, publisher } = setUp({
+    claim: async () => {
+      const event = outboxEvent()
+      await vi.advanceTimersByTimeAsync(4_000)
+      return [event]
+    },
   })
   const began = performance.now()
   expect(await fallback.runOnce()).toMatchObject({ claimed: 1, isFull: false, mayBeMore: true })

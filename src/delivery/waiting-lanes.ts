@@ -1,0 +1,36 @@
+// Lanes in which events wait for others that are under way, in this process or another one. The fallback looks at them
+// again and again for a while. To forget one costs time only: its events come back to the fallback by themselves.
+import { performance } from 'node:perf_hooks'
+
+/** Rule 9. */
+const MOST = 1_000
+
+export class WaitingLanes {
+  readonly #forMs: number
+  readonly #until = new Map<number, number>()
+
+  constructor(forMs: number) {
+    this.#forMs = forMs
+  }
+
+  /** Returns whether any of them is new. */
+  add(lanes: readonly number[]): boolean {
+    const until = performance.now() + this.#forMs
+    const before = this.#until.size
+    for (const lane of lanes) {
+      if (this.#until.size < MOST || this.#until.has(lane)) this.#until.set(lane, until)
+    }
+    return this.#until.size > before
+  }
+
+  /** Those that are still worth a look. */
+  current(): number[] {
+    const now = performance.now()
+    for (const [lane, until] of this.#until) if (until < now) this.#until.delete(lane)
+    return [...this.#until.keys()]
+  }
+
+  remove(lanes: Iterable<number>): void {
+    for (const lane of lanes) this.#until.delete(lane)
+  }
+}

@@ -1,0 +1,79 @@
+// Which topics have something due. One lookup per topic that is known, from when on horizon.ts says; topics that are not
+// known yet are looked for between those that are, where no entry of a known topic is in the way. One look at a time, so
+// that each knows what the one before it found.
+import { sql } from '../../drivers/sql.ts'
+import { runInBackground } from '../database.ts'
+import type { Look } from './horizon.ts'
+import { type AnyNumber, encodeArray, isDueIndexed } from './rows.ts'
+import type { StatementContext } from './statement.ts'
+
+interface TopicRow {
+  topic: string | null
+  first: AnyNumber | null
+  now: AnyNumber
+  snapshot: string
+}
+
+export function dueTopicsStatement(context: StatementContext) {
+  const { outbox, horizon } = context
+  const o = sql`o`
+  const nextTopic = sql`
+    (select o.topic from ${outbox} o where ${isDueIndexed(o)} and o.topic > gap.low and o.topic < gap.high
+      order by o.topic limit 1)
+    union all
+    (select o.topic from ${outbox} o where ${isDueIndexed(o)} and o.topic > gap.low and gap.high is null
+      order by o.topic limit 1)`
+
+  let turn: Promise<unknown> = Promise.resolve()
+  return async (): Promise<string[]> => {
+    const mine = turn.then(look)
+    turn = mine.catch(() => {})
+    return await mine
+  }
+
+  async function look(): Promise<string[]> {
+    const topics = encodeArray([...horizon.since.keys()])
+    const since = encodeArray([...horizon.since.values()].map(String))
+    const rows = await runInBackground<TopicRow>(
+      context,
+      'look for due events',
+      sql`
+        with recursive known as materialized (
+          select * from unnest(${topics}::text::text[], ${since}::text::float8[]) as k(topic, since)
+        ), gap(low, high, found) as (
+          select topic, lead(topic) over (order by topic), false
+          from (select topic from known union all select '') ends
+          union all
+          select next.topic, gap.high, true from gap cross join lateral (${nextTopic}) next
+        ), topics as materialized (
+          select topic, since from known union all select low, '-Infinity' from gap where found
+        )
+        select t.topic, first.ms as first, date_part('epoch', now()) * 1000 as now,
+          pg_current_snapshot()::text as snapshot
+        from (select) one left join topics t on true left join lateral (
+          select date_part('epoch', o.available_at) * 1000 as ms from ${outbox} o
+          where o.topic = t.topic and ${isDueIndexed(o)} and o.available_at >= to_timestamp(t.since / 1000)
+          order by o.available_at limit 1
+        ) first on true`,
+    )
+    const [{ now, snapshot }] = rows as [TopicRow]
+    const firsts = rows.flatMap(({ topic, first }) =>
+      topic === null ? [] : [[topic, first === null ? null : Number(first)] as const],
+    )
+    const found = { now: Number(now), ...readSnapshot(snapshot), firstByTopic: new Map(firsts) }
+    if (horizon.learn(found)) return await look()
+    return firsts
+      .filter((entry): entry is [string, number] => entry[1] !== null && entry[1] <= Number(now))
+      .toSorted(([, one], [, other]) => one - other)
+      .map(([topic]) => topic)
+  }
+}
+
+/** The lowest id that is running, the next id, and all ids that are running: `10:20:10,14`. */
+function readSnapshot(text: string): Pick<Look, 'running' | 'nextId'> {
+  const [, nextId, running] = text.split(':') as [string, string, string]
+  return {
+    nextId: BigInt(nextId),
+    running: new Set(running.split(',').filter(Boolean).map(BigInt)),
+  }
+}

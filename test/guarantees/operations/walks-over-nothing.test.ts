@@ -1,0 +1,130 @@
+// Nothing that cannot be taken costs a claim anything: events of a topic that is out of reach, events that rest after a
+// failure, events behind one that failed, and what was published while some old transaction is open. Counted in entries
+// of indexes and rows that Postgres read, by a connection of the outbox's own.
+import { sql } from 'drizzle-orm'
+import { expect, it } from 'vitest'
+import { connect } from '../../support/servers/database.ts'
+import { useFixture } from '../../support/fixture.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
+
+const MANY = 20_000
+const fixture = useFixture()
+
+interface Rows {
+  readonly topic?: string
+  readonly status?: string
+  readonly lane?: 'each its own' | 'one'
+  readonly dueInHours?: number
+}
+
+async function insert(count: number, rows: Rows = {}) {
+  const { topic = 'fine', status = 'pending', lane = 'each its own', dueInHours = 0 } = rows
+  await fixture.sql`
+    insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload, headers, status,
+      attempts, max_attempts, available_at, occurred_at)
+    select gen_random_uuid(), case when ${lane === 'one'} then 1 else (random() * 1e15)::bigint end, 'order', n, 'OrderCompleted', ${topic},
+      to_json(n), '{}', ${status}, ${status === 'failed' ? 1 : 0}, 10,
+      clock_timestamp() + ${dueInHours}::int * interval '1 h', now()
+    from generate_series(1, ${count}::int) as series(n) order by series.n`
+}
+
+/** What a round that delivers ten events reads, of a process that has looked at the table before. */
+async function readByOneRound(): Promise<number> {
+  const connection = connect(fixture.url, { max: 1 })
+  const sent: unknown[] = []
+  const outbox = fixture.outbox({
+    db: connection.db,
+    publisher: {
+      name: 'test',
+      publish: async (events) =>
+        events.map((event) => {
+          if (event.topic !== 'fine') {
+            return { ok: false, kind: 'transient', error: new Error('away'), blames: 'topic' }
+          }
+          sent.push(event.id)
+          const { topic, aggregateId: key } = event
+          return { ok: true, topic, key, partition: null, offset: null }
+        }),
+    },
+    batchSize: 1_000,
+  })
+  // Learns which topics there are and what is out of reach, puts off what is held, and passes what is dead.
+  for (let n = 0; n < 3; n += 1) {
+    await insert(1)
+    await outbox.pollOnce()
+  }
+  await insert(10)
+  await connection.db.execute(sql`select pg_stat_force_next_flush()`)
+  const before = await countReads()
+  sent.length = 0
+  await outbox.pollOnce()
+  expect(sent).toHaveLength(10)
+  // What a session has read is in the statistics at its end, if not before.
+  await connection.close()
+  return await waitUntil(
+    async () => {
+      const reads = (await countReads()) - before
+      return reads > 0 && reads
+    },
+    { message: 'what was read is in the statistics' },
+  )
+}
+
+async function countReads(): Promise<number> {
+  const [row] = await fixture.sql`
+    select (t.seq_tup_read + sum(i.idx_tup_read))::int as reads
+    from pg_stat_user_tables t join pg_stat_user_indexes i using (relid)
+    where t.relname = 'outbox' group by t.seq_tup_read`
+  return row!['reads'] as number
+}
+
+it.each([
+  ['nothing', async () => {}],
+  ['events of a topic that is out of reach', () => insert(MANY, { topic: 'away' })],
+  ['events that rest after a failure', () => insert(MANY, { status: 'failed', dueInHours: 1 })],
+  [
+    'events behind one that failed',
+    async () => {
+      await insert(1, { status: 'failed', lane: 'one', dueInHours: 1 })
+      await insert(MANY, { lane: 'one' })
+    },
+  ],
+])('reads no more for %s in its way', { timeout: 120_000 }, async (_, prepare) => {
+  await fixture.sql`alter table outbox set (autovacuum_enabled = off)`
+  await prepare()
+  expect(await readByOneRound()).toBeLessThan(300)
+})
+
+it.each([
+  ['has only read', 'select 1'],
+  ['has written', 'select pg_current_xact_id()'],
+])(
+  'reads no more for what was published while an old transaction that %s is open',
+  { timeout: 120_000 },
+  async (_, statement) => {
+    await fixture.sql`alter table outbox set (autovacuum_enabled = off)`
+    await fixture.sql.begin('isolation level repeatable read', async (old) => {
+      await old.unsafe(statement)
+      await insert(MANY, { dueInHours: -1 })
+      await fixture.sql`update outbox set status = 'published'`
+      expect(await readByOneRound()).toBeLessThan(300)
+    })
+  },
+)
+
+it('finds what an old transaction saved, however long ago, as soon as that has committed', async () => {
+  const handled: unknown[] = []
+  const outbox = fixture.handling({ OrderCompleted: ({ payload }) => void handled.push(payload) })
+  const opened = await fixture.sql.reserve()
+  await opened`begin`
+  await opened`
+    insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload, headers, max_attempts,
+      available_at, occurred_at)
+    values (gen_random_uuid(), 1, 'order', '1', 'OrderCompleted', 'order', '"late"', '{}', 10,
+      clock_timestamp() - interval '1 minute', now())`
+  for (let n = 0; n < 3; n += 1) expect(await outbox.pollOnce()).toBe(0)
+  await opened`commit`
+  opened.release()
+  expect(await outbox.pollOnce()).toBe(1)
+  expect(handled).toEqual(['late'])
+})

@@ -1,0 +1,162 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { Horizon } from '../../../src/store/outbox/horizon.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+
+/** A table of one topic, with a clock and transactions that take their time. */
+class World {
+  readonly horizon = new Horizon()
+  now = 1_000_000 * SECOND
+  nextId = 1n
+  /** When the events of each running transaction are due. */
+  readonly running = new Map<bigint, number[]>()
+  unfinished: number[] = []
+
+  begin(): bigint {
+    this.running.set(this.nextId, [])
+    return this.nextId++
+  }
+
+  save(id: bigint): void {
+    this.running.get(id)!.push(this.now)
+  }
+
+  commit(id: bigint): void {
+    this.unfinished.push(...this.running.get(id)!)
+    this.running.delete(id)
+  }
+
+  /** Returns what a claim would find after it. */
+  look(): number[] {
+    const since = this.horizon.sinceOf('orders')
+    const seen = this.unfinished.filter((at) => at >= since)
+    this.horizon.learn({
+      now: this.now,
+      running: new Set(this.running.keys()),
+      nextId: this.nextId,
+      firstByTopic: new Map([['orders', seen.length > 0 ? Math.min(...seen) : null]]),
+    })
+    return this.visible()
+  }
+
+  visible(): number[] {
+    const since = this.horizon.sinceOf('orders')
+    return this.unfinished.filter((at) => at >= since)
+  }
+}
+
+describe('the horizon', () => {
+  it('looks at everything first, and then from the look before on', () => {
+    const world = new World()
+    world.look()
+    expect(world.horizon.sinceOf('orders')).toBe(Number.NEGATIVE_INFINITY)
+    const first = world.now
+    world.now += MINUTE
+    world.look()
+    expect(world.horizon.sinceOf('orders')).toBe(first - 10 * SECOND)
+    expect(world.horizon.sinceOf('another')).toBe(Number.NEGATIVE_INFINITY)
+  })
+
+  it('stays at the oldest event that is unfinished', () => {
+    const world = new World()
+    const id = world.begin()
+    world.save(id)
+    world.commit(id)
+    const [due] = world.unfinished
+    for (let n = 0; n < 5; n += 1) {
+      world.now += MINUTE
+      world.look()
+    }
+    expect(world.horizon.sinceOf('orders')).toBe(due)
+    world.unfinished = []
+    world.look()
+    expect(world.horizon.sinceOf('orders')).toBeGreaterThan(due!)
+  })
+
+  it('moves on while an old transaction is running, and goes back for what that saved', () => {
+    const world = new World()
+    world.look()
+    const old = world.begin()
+    world.save(old)
+    const saved = world.now
+    for (let n = 0; n < 5; n += 1) {
+      world.now += MINUTE
+      world.look()
+    }
+    expect(world.horizon.sinceOf('orders')).toBeGreaterThan(saved + MINUTE)
+    world.commit(old)
+    expect(world.look()).toEqual([saved])
+    world.look()
+    expect(world.horizon.sinceOf('orders')).toBe(saved)
+  })
+
+  it('begins anew after ten minutes, and when the clock was set back', () => {
+    const world = new World()
+    world.look()
+    world.now += MINUTE
+    world.look()
+    world.now -= SECOND
+    world.look()
+    expect(world.horizon.sinceOf('orders')).toBe(Number.NEGATIVE_INFINITY)
+    world.now += MINUTE
+    world.look()
+    expect(world.horizon.sinceOf('orders')).toBeGreaterThan(0)
+    world.now += 10 * MINUTE
+    world.look()
+    expect(world.horizon.sinceOf('orders')).toBe(Number.NEGATIVE_INFINITY)
+  })
+
+  it('forgets topics that have nothing left when it knows too many', () => {
+    const world = new World()
+    const topics = Array.from({ length: 1_500 }, (_, n) => [`topic ${n}`, null] as const)
+    const learn = (firstByTopic: ReadonlyMap<string, number | null>) =>
+      world.horizon.learn({ now: world.now, running: new Set(), nextId: 1n, firstByTopic })
+    learn(new Map<string, number | null>(topics))
+    learn(new Map([...topics, ['waits', world.now]]))
+    expect(world.horizon.since.size).toBeLessThanOrEqual(1_001)
+    expect(world.horizon.since.has('waits')).toBe(true)
+  })
+
+  it('never leaves out anything for longer than one look, whatever transactions do', () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant('begin' as const) }),
+      fc.record({ kind: fc.constant('save' as const), which: fc.nat(9) }),
+      fc.record({ kind: fc.constant('commit' as const), which: fc.nat(9) }),
+      fc.record({ kind: fc.constant('finish' as const), which: fc.nat(9) }),
+      fc.record({ kind: fc.constant('time passes' as const), ms: fc.nat(2 * MINUTE) }),
+      fc.record({ kind: fc.constant('look' as const) }),
+    )
+    let looks = 0
+    const property = fc.property(fc.array(step, { maxLength: 80, size: 'max' }), (steps) => {
+      const world = new World()
+      for (const one of steps) {
+        const ids = [...world.running.keys()]
+        switch (one.kind) {
+          case 'begin':
+            world.begin()
+            break
+          case 'save':
+            if (ids.length > 0) world.save(ids[one.which % ids.length]!)
+            break
+          case 'commit':
+            if (ids.length > 0) world.commit(ids[one.which % ids.length]!)
+            break
+          case 'finish':
+            world.unfinished.splice(one.which % Math.max(1, world.unfinished.length), 1)
+            break
+          case 'time passes':
+            world.now += one.ms
+            break
+          case 'look':
+            looks += 1
+            if (world.look().length < world.unfinished.length) return false
+        }
+      }
+      return true
+    })
+    fc.assert(property, { numRuns: 2_000 })
+    expect(looks).toBeGreaterThan(1_000)
+  })
+})
