@@ -6,13 +6,25 @@ import { type KafkaServer, startKafka } from '../test/support/servers/kafka-serv
 import { type PostgresServer, startPostgres } from '../test/support/servers/postgres-server.ts'
 import { closeLater } from '../test/support/run/run-to-verdict.ts'
 import { chosenKafka } from '../test/support/servers/server-versions.ts'
-import { createTopic, readTopic } from '../test/support/servers/topic-reader.ts'
+import { createTopic } from '../test/support/servers/topic-reader.ts'
+import { type Arrivals, countArrivals } from './arrivals.ts'
 import type { ContenderName } from './contender.ts'
 import { type DrainRequest, watchAcks } from './drain-watch.ts'
-import type { Assignment, Job, JobResult, LoadResult, OverheadResult, PollsResult } from './job.ts'
+import { dropDatabase } from './drop-database.ts'
+import type {
+  Assignment,
+  ClaimsResult,
+  Job,
+  JobResult,
+  LoadResult,
+  OverheadResult,
+  PollsResult,
+} from './job.ts'
 import type { HistoryFigures } from './results.ts'
 import { fillHistory, restoreHistory, settle } from './published-rows.ts'
 import { ContenderProcess } from './run-process.ts'
+import { EMPTY_SCENE, fillScene, restoreScene, type Scene } from './scenes.ts'
+import { readCost, type ServerCost, watchBackends } from './server-cost.ts'
 
 const PARTITIONS = 6
 const POSTGRES_SETTINGS = {
@@ -24,27 +36,21 @@ const POSTGRES_SETTINGS = {
 }
 /** As a broker is run; the tests have one that starts quickly instead. */
 const JAVA_FLAGS = ['-Xms1g', '-Xmx1g', '-XX:+UseG1GC']
+/** Makes the outbox table and leaves it empty. */
+const MAKE_TABLE: Job = { kind: 'leave-behind', rows: 0, payloadBytes: 0 }
+/** Long enough to record what was acked last. */
+const RECORD_MS = 500
 
 export interface Variant {
   readonly contender: ContenderName
   readonly tuned: boolean
 }
 
-/** What the server did for a turn, by its own account. */
-export interface ServerCost {
-  readonly statements: number
-  readonly walBytes: number
-}
-
-export interface Arrivals {
-  readonly delivered: number
-  readonly lost: number
-  readonly duplicates: number
-}
-
 export interface DrainResult {
   readonly rowsPerSecond: number
   readonly arrivals: Arrivals
+  /** CPU of all backends, for one event; null where it cannot be measured. */
+  readonly postgresCpuUs: number | null
 }
 
 export class Arena {
@@ -52,6 +58,7 @@ export class Arena {
   readonly #kafka: KafkaServer
   readonly #admin: postgres.Sql
   readonly #histories = new Map<number, Place>()
+  readonly #scenes = new Map<Scene, Place>()
   #turns = 0
 
   private constructor(server: PostgresServer, kafka: KafkaServer) {
@@ -112,8 +119,7 @@ export class Arena {
   /** A table with so many published rows, for the rounds that follow. */
   async fillHistory(published: number): Promise<void> {
     const place = await this.#makePlace()
-    const job = { kind: 'leave-behind', rows: 0, payloadBytes: 0 } as const
-    await runThrough({ ...OURS, ...place, job })
+    await runThrough({ ...OURS, ...place, job: MAKE_TABLE })
     await fillHistory(place.databaseUrl, published)
     this.#histories.set(published, place)
   }
@@ -131,6 +137,25 @@ export class Arena {
     return { pollMs, rowsPerSecond, ...arrivals }
   }
 
+  /** A table with something in the way of claims, for the rounds that follow. */
+  async fillScene(scene: Scene, rows: number): Promise<void> {
+    const place = await this.#makePlace()
+    await runThrough({ ...OURS, ...place, job: MAKE_TABLE })
+    closeLater(await fillScene(place.databaseUrl, scene, rows))
+    this.#scenes.set(scene, place)
+  }
+
+  /** Claims in that table. */
+  async claims(scene: Scene, claims: number): Promise<ClaimsResult> {
+    const place = this.#scenes.get(scene)!
+    const emptyUrl = scene === EMPTY_SCENE ? null : this.#scenes.get(EMPTY_SCENE)!.databaseUrl
+    const job = { kind: 'claims', scene, claims, emptyUrl } as const
+    const result = await runThrough<ClaimsResult>({ ...OURS, ...place, job })
+    await restoreScene(place.databaseUrl, place.topic)
+    if (emptyUrl !== null) await restoreScene(emptyUrl, place.topic)
+    return result
+  }
+
   async #drainIn(place: Place, variant: Variant, request: DrainRequest): Promise<DrainResult> {
     const { rows, payloadBytes, instances = 1 } = request
     const inMemory = variant.contender === 'kafkajs-only'
@@ -145,65 +170,45 @@ export class Arena {
       () => new ContenderProcess({ ...assignment, job }),
     )
     await Promise.all(processes.map((process) => process.ready))
-    for (const process of processes) process.say('go')
-    const acked = () => processes.reduce((sum, process) => sum + process.acked, 0)
-    const [from, last] = await watchAcks(acked, request).finally(() => {
-      for (const process of processes) process.say('finish')
-    })
+    const { from, last, cpuUs, paidFor } = await this.#watchDrain(place, processes, request)
     await Promise.all(processes.map((process) => process.result()))
     // What was still waiting when the time was up is not lost.
     const arrivals = await this.#countArrivals(place.topic, Math.min(last.acked, rows))
     // Of what two instances have sent both have counted it.
     const sent = Math.min(last.acked, arrivals.delivered) - from.acked
-    return { rowsPerSecond: (sent / (last.at - from.at)) * 1_000, arrivals }
+    const rowsPerSecond = (sent / (last.at - from.at)) * 1_000
+    return { rowsPerSecond, arrivals, postgresCpuUs: cpuUs === null ? null : cpuUs / paidFor }
+  }
+
+  async #watchDrain(place: Place, processes: readonly ContenderProcess[], request: DrainRequest) {
+    const acked = () => processes.reduce((sum, process) => sum + process.acked, 0)
+    const cpu = await watchBackends(this.#admin, databaseOf(place))
+    try {
+      for (const process of processes) process.say('go')
+      const [from, last] = await watchAcks(acked, request)
+      await delay(RECORD_MS)
+      return { from, last, cpuUs: await cpu.end(), paidFor: acked() }
+    } finally {
+      await cpu.end()
+      for (const process of processes) process.say('finish')
+    }
   }
 
   /** What a job costs the server, once it is warm and until its process has ended. */
   async #costOf(process: ContenderProcess, place: Place): Promise<ServerCost> {
     await process.ready
-    const before = await this.#cost(place)
+    const before = await readCost(this.#admin, databaseOf(place))
     process.say('go')
     await process.result()
-    const after = await this.#cost(place)
+    const after = await readCost(this.#admin, databaseOf(place))
     return {
       statements: after.statements - before.statements,
       walBytes: after.walBytes - before.walBytes,
     }
   }
 
-  // Without those that begin and end transactions: not all of them are counted when they are prepared.
-  async #cost({ databaseUrl }: Place): Promise<ServerCost> {
-    const [cost] = await this.#admin<[ServerCost]>`
-      select coalesce(sum(calls), 0)::float8 as statements,
-        pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 as "walBytes"
-      from pg_stat_statements where toplevel and query !~* '^(begin|start|commit|rollback)'
-        and dbid = (select oid from pg_database where datname = ${new URL(databaseUrl).pathname.slice(1)})`
-    return cost
-  }
-
-  async #countArrivals(topic: string, expected: number): Promise<Arrivals> {
-    const reader = await readTopic(this.#kafka.directBrokers, topic)
-    try {
-      const messages = await reader.readToEnd()
-      const delivered = new Set(messages.map(({ headers }) => headers['bench-id'])).size
-      const lost = Math.max(0, expected - delivered)
-      return { delivered, lost, duplicates: messages.length - delivered }
-    } finally {
-      await reader.stop()
-    }
-  }
-
-  // A slot keeps its database from being dropped, and its reader may be gone for a moment before the server knows.
-  async #dropSlots(database: string): Promise<void> {
-    for (;;) {
-      await this.#admin`select pg_terminate_backend(active_pid) from pg_replication_slots
-        where database = ${database} and active`
-      const left = await this.#admin`
-        select slot_name, case when not active then pg_drop_replication_slot(slot_name) end
-        from pg_replication_slots where database = ${database}`
-      if (left.length === 0) return
-      await delay(100)
-    }
+  #countArrivals(topic: string, expected: number): Promise<Arrivals> {
+    return countArrivals(this.#kafka.directBrokers, topic, expected)
   }
 
   async #inDatabase<T>(work: (place: Place) => Promise<T>): Promise<T> {
@@ -211,8 +216,7 @@ export class Arena {
     try {
       return await work(place)
     } finally {
-      await this.#dropSlots(place.topic)
-      await this.#admin.unsafe(`drop database if exists ${place.topic} with (force)`)
+      await dropDatabase(this.#admin, databaseOf(place))
     }
   }
 
@@ -233,6 +237,10 @@ export class Arena {
 }
 
 type Place = Pick<Assignment, 'databaseUrl' | 'brokers' | 'topic'>
+
+function databaseOf({ databaseUrl }: Place): string {
+  return new URL(databaseUrl).pathname.slice(1)
+}
 
 export const OURS: Variant = { contender: 'aftercommit', tuned: false }
 

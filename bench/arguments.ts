@@ -3,14 +3,16 @@ import { parseArgs } from 'node:util'
 
 export const USAGE = `npm run bench -- [--quick] [--only throughput,drain,...]
 
-  --quick  one short round of all but hotkey, fanout and payload, in about three minutes; writes no page
-  --only   some of: throughput, latency, overhead, drain, history, hotkey, fanout, payload, idle`
+  --quick  one short round of throughput, latency, overhead, drain and claims, with fewer contenders, in about
+           three minutes; writes no page
+  --only   some of: throughput, latency, overhead, drain, claims, history, hotkey, fanout, payload, idle`
 
 export const WORKLOADS = [
   'throughput',
   'latency',
   'overhead',
   'drain',
+  'claims',
   'history',
   'hotkey',
   'fanout',
@@ -18,7 +20,7 @@ export const WORKLOADS = [
   'idle',
 ] as const
 
-const NOT_QUICK: readonly string[] = ['hotkey', 'fanout', 'payload']
+const NOT_QUICK: readonly string[] = ['history', 'hotkey', 'fanout', 'payload', 'idle']
 
 export type WorkloadName = (typeof WORKLOADS)[number]
 

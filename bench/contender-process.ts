@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Acks, measuredKafka } from './acks.ts'
+import { runClaims } from './claims.ts'
 import { type Contender, makeContender, type Stage } from './contender.ts'
 import {
   type Assignment,
@@ -11,7 +12,8 @@ import {
   type LoadResult,
   type ToProcess,
   type Usage,
-  warmUpSeconds,
+  WARM_UP_CONCURRENCY,
+  warmUpFor,
 } from './job.ts'
 import { eventMaker, runLoad } from './load.ts'
 import { runOverhead } from './overhead.ts'
@@ -45,6 +47,7 @@ process.send!(answer, () => process.exit())
 async function doJob(job: Job): Promise<JobResult> {
   if (job.kind === 'overhead') return await runOverhead(stage, job.units, ready)
   if (job.kind === 'polls') return await runPolls(stage, job.rounds, ready)
+  if (job.kind === 'claims') return await runClaims(stage, job, ready)
   const contender = await makeContender(assignment.contender, stage)
   try {
     switch (job.kind) {
@@ -75,18 +78,20 @@ async function load(
 ): Promise<LoadResult> {
   const sends = assignment.contender !== 'postgres-only'
   const { perSecond: _, ...unpaced } = job
+  const warmJob = { ...unpaced, concurrency: Math.max(job.concurrency, WARM_UP_CONCURRENCY) }
   let firstId = 0
   let rate = 0
   await contender.start()
   // Few at first, as nobody knows yet how long they take. What would be too short to tell a rate by is left.
-  const enough = warmUpSeconds(seconds)
+  const enough = warmUpFor(seconds)
   let warmUnits = FIRST_UNITS
-  for (let left = enough; left > enough / 10; ) {
-    const warm = await runLoad(contender, acks, { ...unpaced, units: warmUnits, firstId }, sends)
+  for (let left = enough.seconds; left > enough.seconds / 10 && firstId < enough.events; ) {
+    const warm = await runLoad(contender, acks, { ...warmJob, units: warmUnits, firstId }, sends)
     rate = warmUnits / warm.seconds
     firstId += warm.committed
     left -= warm.seconds
-    warmUnits = Math.ceil(Math.min(warmUnits * 10, rate * left))
+    const wanted = Math.min(rate * left, (enough.events - firstId) / job.eventsPerUnit)
+    warmUnits = Math.ceil(Math.min(warmUnits * 10, wanted))
   }
   await ready()
   const usage = measureUsage()

@@ -4,7 +4,9 @@ import { ContenderFailed } from './run-process.ts'
 
 const START_MS = 60_000
 const QUIET_MS = 500
-/** Until then after its first ack a process is still being compiled. */
+/** Until then a process is still being compiled: its CPU time for an event falls to a half and less. */
+const WARM_UP_ROWS = 20_000
+/** After its first ack, for a drain that has not that many. */
 const WARM_UP_MS = 2_000
 const LEAST_MS = 500
 
@@ -40,10 +42,14 @@ export async function watchAcks(
     first ??= now.acked > 0 ? now : null
     if (!first && now.at > begun.at + START_MS) throw new ContenderFailed('it sent nothing')
     if (!first) continue
-    if (now.at > first.at + WARM_UP_MS) warm ??= now
+    if (isWarm(rows, now.acked, now.at - first.at)) warm ??= now
     const isQuiet = now.at > last.at + QUIET_MS
     const isDone = now.acked >= rows && (instances === 1 || isQuiet)
     if (!isDone && now.at < first.at + limitSeconds * 1_000) continue
     return [warm && last.at > warm.at + LEAST_MS ? warm : first, last]
   }
+}
+
+export function isWarm(rows: number, acked: number, ms: number): boolean {
+  return rows > WARM_UP_ROWS ? acked >= WARM_UP_ROWS : ms > WARM_UP_MS
 }

@@ -1,6 +1,7 @@
-// What a contender's process is asked to do, and what it answers. One process does one job and ends, so that no
+// What a contender's process is asked to do, and what it returns. One process does one job and ends, so that no
 // contender inherits another one's memory, warm caches or connections.
 import type { ContenderName } from './contender.ts'
+import type { Scene } from './scenes.ts'
 import type { Spread } from './spread.ts'
 
 export interface Assignment {
@@ -12,7 +13,7 @@ export interface Assignment {
   readonly job: Job
 }
 
-export type Job = Load | LeaveBehind | Drain | Idle | Polls | Overhead
+export type Job = Load | LeaveBehind | Drain | Idle | Polls | Claims | Overhead
 
 /** Units of work, one after another in so many lines, or at a pace. */
 export interface Load {
@@ -28,9 +29,22 @@ export interface Load {
   readonly keys?: number
 }
 
-/** A service runs for days, and ours is compiled after some ten thousand events; a short look gets a short warm-up. */
-export function warmUpSeconds(measuredSeconds: number): number {
-  return measuredSeconds < 5 ? measuredSeconds : 8
+/** A process is warm when it has had so many events, or has worked for so long. */
+export interface WarmUp {
+  readonly events: number
+  readonly seconds: number
+}
+
+/** A paced load is too slow to warm a process: its warm-up has no pace, and at least so many units at once. */
+export const WARM_UP_CONCURRENCY = 16
+
+/**
+ * Code is compiled by how often it has run. From the first event to the 5,000th its CPU time falls to a third or less,
+ * for every contender, and hardly any more after that. A service runs for days, so a long measurement also waits for
+ * the rest; a short one does not, and the fast contenders are done with it in two seconds.
+ */
+export function warmUpFor(measuredSeconds: number): WarmUp {
+  return { events: measuredSeconds < 5 ? 6_000 : Infinity, seconds: 8 }
 }
 
 /** Fills the table as an outage does. */
@@ -56,6 +70,15 @@ export interface Idle {
 export interface Polls {
   readonly kind: 'polls'
   readonly rounds: number
+}
+
+/** Rounds of our fallback that each claim 100 events, with something in their way. */
+export interface Claims {
+  readonly kind: 'claims'
+  readonly scene: Scene
+  readonly claims: number
+  /** The database with the empty table; null if that is the scene. */
+  readonly emptyUrl: string | null
 }
 
 /** Units of three kinds by turns: without events, with an INSERT written by hand, with withOutbox(). */
@@ -85,13 +108,21 @@ export interface PollsResult {
   readonly pollMs: number
 }
 
+export interface ClaimsResult {
+  readonly claimMs: number
+  /** The first one of the process. */
+  readonly firstMs: number
+  /** To claims in an empty table, taken by turns with these. */
+  readonly ratio: number
+}
+
 export interface OverheadResult {
   readonly noneMs: number
   readonly handWrittenMs: number
   readonly withOutboxMs: number
 }
 
-export type JobResult = LoadResult | OverheadResult | PollsResult | Usage
+export type JobResult = LoadResult | OverheadResult | PollsResult | ClaimsResult | Usage
 
 export type FromProcess =
   | { readonly kind: 'ready' }

@@ -33,7 +33,10 @@ export async function settle(databaseUrl: string): Promise<void> {
   })
 }
 
-async function withClient(databaseUrl: string, work: (client: postgres.Sql) => Promise<void>) {
+export async function withClient(
+  databaseUrl: string,
+  work: (client: postgres.Sql) => Promise<void>,
+) {
   const client = postgres(databaseUrl, { max: 1, onnotice: () => {} })
   try {
     await work(client)

@@ -1,17 +1,18 @@
 // Our figures as ratios to everybody else's, workload by workload: below 1 we have less of it than they do.
-import type { LoadFigures, Results } from './results.ts'
+import type { DrainFigures, LoadFigures, Results } from './results.ts'
+import { EMPTY_SCENE } from './scenes.ts'
 
 const OURS = 'aftercommit'
 
 type Ratios = Record<string, Record<string, Record<string, number>>>
 
-export function ratiosOf({ loads, drains, history, overhead }: Results): Ratios {
+export function ratiosOf({ loads, drains, history, claims, overhead }: Results): Ratios {
   const ratios: Ratios = {}
   for (const [workload, figures] of Object.entries(loads)) {
     ratios[workload] = against(figures, loadNumbers)
   }
   for (const [workload, figures] of Object.entries(drains)) {
-    ratios[workload] = against(figures, ({ rowsPerSecond }) => ({ rowsPerSecond }))
+    ratios[workload] = against(figures, drainNumbers)
   }
   const [fresh, ...filled] = history
   if (fresh) {
@@ -20,6 +21,17 @@ export function ratiosOf({ loads, drains, history, overhead }: Results): Ratios 
         `${one.published} against ${fresh.published}`,
         { pollMs: one.pollMs / fresh.pollMs, drainTime: fresh.rowsPerSecond / one.rowsPerSecond },
       ]),
+    )
+  }
+  if (claims.length > 0) {
+    const free = claims.find(({ scene }) => scene === EMPTY_SCENE)
+    ratios['claims'] = Object.fromEntries(
+      claims
+        .filter((one) => one !== free)
+        .map(({ scene, ratio, firstMs }) => [
+          scene,
+          { claimMs: ratio, ...(free && { firstMs: firstMs / free.firstMs }) },
+        ]),
     )
   }
   if (overhead) {
@@ -38,9 +50,14 @@ function against<T>(figures: Record<string, T>, numbersOf: (one: T) => Record<st
   return Object.fromEntries(
     Object.entries(others).map(([name, other]) => {
       const theirs = numbersOf(other)
-      return [name, Object.fromEntries(mine.map(([key, value]) => [key, value / theirs[key]!]))]
+      const shared = mine.filter(([key]) => theirs[key] !== undefined)
+      return [name, Object.fromEntries(shared.map(([key, value]) => [key, value / theirs[key]!]))]
     }),
   )
+}
+
+function drainNumbers({ rowsPerSecond, postgresCpuUs }: DrainFigures): Record<string, number> {
+  return { rowsPerSecond, ...(postgresCpuUs !== null && { postgresCpuUs }) }
 }
 
 function loadNumbers({ latencyMs, unitMs, ...one }: LoadFigures): Record<string, number> {

@@ -1,7 +1,8 @@
 // What a run found out, in the form in which it is kept: medians over the rounds, contender by contender.
 import type { Arena, Variant } from './arena.ts'
 import type { ContenderName } from './contender.ts'
-import type { OverheadResult } from './job.ts'
+import type { ClaimsResult, OverheadResult } from './job.ts'
+import type { Scene } from './scenes.ts'
 import type { Spread } from './spread.ts'
 
 export type LoadTurn = Awaited<ReturnType<Arena['load']>>
@@ -27,6 +28,9 @@ export interface DrainFigures {
   readonly rounds: number
   readonly rowsPerSecond: number
   readonly rowsPerSecondEach: readonly number[]
+  /** CPU of Postgres for one event, in µs; null where it was not measured, or there is no Postgres. */
+  readonly postgresCpuUs: number | null
+  readonly postgresCpuUsEach: readonly number[]
   /** Over all rounds. */
   readonly delivered: number
   readonly lost: number
@@ -41,6 +45,16 @@ export interface HistoryFigures {
   readonly duplicates: number
 }
 
+export interface ClaimFigures extends ClaimsResult {
+  readonly scene: Scene
+  /** How many rows are in the way. */
+  readonly rows: number
+  readonly rounds: number
+  /** The medians of the rounds. */
+  readonly claimMsEach: readonly number[]
+  readonly ratioEach: readonly number[]
+}
+
 export interface Failure {
   readonly contender: ContenderName
   readonly turn: string
@@ -52,6 +66,7 @@ export interface Results {
   loads: Record<string, Record<string, LoadFigures>>
   drains: Record<string, Record<string, DrainFigures>>
   history: HistoryFigures[]
+  claims: ClaimFigures[]
   overhead: OverheadResult | null
   idleStatementsPerSecond: number | null
   /** Turns that came to no figure. */
@@ -63,6 +78,7 @@ export function noResults(): Results {
     loads: {},
     drains: {},
     history: [],
+    claims: [],
     overhead: null,
     idleStatementsPerSecond: null,
     failures: [],
@@ -70,5 +86,7 @@ export function noResults(): Results {
 }
 
 export function nameOf({ contender, tuned }: Variant): string {
-  return tuned ? `${contender} (tuned)` : contender
+  if (!tuned) return contender
+  // Ours differs in this one setting, so it goes by its name.
+  return `${contender} (${contender === 'aftercommit' ? 'retention: 0' : 'tuned'})`
 }

@@ -1,7 +1,13 @@
 // From the turns of all rounds to one figure each.
 import type { DrainResult } from './arena.ts'
-import type { OverheadResult } from './job.ts'
-import type { DrainFigures, HistoryFigures, LoadFigures, LoadTurn } from './results.ts'
+import type { ClaimsResult, OverheadResult } from './job.ts'
+import type {
+  ClaimFigures,
+  DrainFigures,
+  HistoryFigures,
+  LoadFigures,
+  LoadTurn,
+} from './results.ts'
 import { median, type Spread } from './spread.ts'
 
 export function summarizeLoads(turns: readonly LoadTurn[]): LoadFigures {
@@ -35,10 +41,13 @@ export function summarizeDrains(turns: readonly DrainResult[]): DrainFigures {
   const sum = (key: keyof DrainResult['arrivals']) =>
     turns.reduce((total, { arrivals }) => total + arrivals[key], 0)
   const each = turns.map(({ rowsPerSecond }) => rowsPerSecond)
+  const cpu = turns.map(({ postgresCpuUs }) => postgresCpuUs).filter((us) => us !== null)
   return {
     rounds: turns.length,
     rowsPerSecond: median(each),
     rowsPerSecondEach: each,
+    postgresCpuUs: cpu.length === 0 ? null : median(cpu),
+    postgresCpuUsEach: cpu,
     delivered: sum('delivered'),
     lost: sum('lost'),
     duplicates: sum('duplicates'),
@@ -51,6 +60,23 @@ export function summarizeOverhead(turns: readonly OverheadResult[]): OverheadRes
     noneMs: medianOf('noneMs'),
     handWrittenMs: medianOf('handWrittenMs'),
     withOutboxMs: medianOf('withOutboxMs'),
+  }
+}
+
+export function summarizeClaims(
+  { scene, rows }: Pick<ClaimFigures, 'scene' | 'rows'>,
+  turns: readonly ClaimsResult[],
+): ClaimFigures {
+  const [each, ratios] = [turns.map(({ claimMs }) => claimMs), turns.map(({ ratio }) => ratio)]
+  return {
+    scene,
+    rows,
+    rounds: turns.length,
+    claimMs: median(each),
+    claimMsEach: each,
+    firstMs: median(turns.map(({ firstMs }) => firstMs)),
+    ratio: median(ratios),
+    ratioEach: ratios,
   }
 }
 

@@ -3,7 +3,7 @@ import { parseBenchArguments } from '../../../bench/arguments.ts'
 
 it('refuses a workload that does not exist, and one that a quick run leaves out', () => {
   expect(() => parseBenchArguments(['--only', 'nonsense'])).toThrow("no workload 'nonsense'")
-  expect(() => parseBenchArguments(['--quick', '--only', 'idle,hotkey'])).toThrow(
+  expect(() => parseBenchArguments(['--quick', '--only', 'claims,hotkey'])).toThrow(
     "--quick leaves 'hotkey' out",
   )
 })
