@@ -1,30 +1,67 @@
-// What a reader of the page has to know of a workload or a contender before its figures say anything.
+// What a reader of the page has to know about a workload or a contender before its figures mean anything.
 import type { ContenderName } from './contender.ts'
+
+export function introText(contenders: string, versions: string): string {
+  return `# Benchmarks
+
+\`npm run bench\` generates this page. \`bench/results/latest.json\` holds every figure, and our ratio to each other
+contender. All contenders take turns on one machine, with one Postgres (fsync on) and one Kafka (one broker, acks from
+all replicas). Each turn has its own process, database and topic. A turn is measured once its process is warm. A
+figure is the median of three rounds; the faster contenders have five at 64. Only ratios within a run mean something,
+because another machine has other numbers.
+
+After each turn the benchmark compares the topic with the committed events; if a drain was stopped before its end, with the
+acknowledged ones. "Lost" counts the events that are missing, "twice" those that came again.
+
+The machine is noisy. "From, to" shows how far apart the rounds were. A target between them is "unclear": another run
+might say the opposite. Latency, history and a unit of work have no such range, so do not trust a narrow verdict on them.
+[Internals](internals/speed.md#where-the-rest-of-the-time-goes) explain where the time goes.
+
+"Latency" is the time from COMMIT to ack. "Unit" is the time that the caller of a unit of work waits. Only \`dual-write\`
+lets its caller wait for the ack. In a workload without a pace, a contender that sends more slowly than it commits builds up a
+backlog: its latency only shows how long the turn was. Counts include all rounds. The workloads from hotkey to payload have
+only one peer, because the run would take too long otherwise.
+
+${contenders}
+
+\`aftercommit\` runs twice where it matters: with its defaults, which keep a published event for seven days, and with
+\`retention: 0\`, which deletes an event when it is published. Nothing else differs. A tuned peer has its best settings.
+
+graphile-worker, @nest-native/messaging and pg-boss ask for Node 22. They ran on the version below, even if it is older.
+
+${versions}.`
+}
 
 export const WORKLOAD_TEXTS: Record<string, string> = {
   'throughput 16':
-    '16 units of work at once, each begun when the one before it has ended, of one event of 1,000 bytes each.',
+    '16 units of work run at once. Each has one event of 1,000 bytes, and the next begins when it ends.',
   'throughput 64':
-    'The same with 64 at once. The pool has 20 connections: a unit of work waits for one for most of its time.',
+    '64 units of work run at once. The pool has 20 connections, so a unit of work mostly waits for one of them.',
   latency:
-    '50 units of work a second, whatever became of those before. Whoever delivers fewer than that is left out.',
-  hotkey: '16 units of work at once, all for one aggregate.',
+    '50 units of work begin each second, whether or not the earlier ones have ended. A contender that delivers fewer is left out.',
+  hotkey: '16 units of work run at once, all for one aggregate.',
   fanout:
-    '16 units of work at once, each with 100 events of 100 bytes. A dual write sends them one by one.',
-  'payload 100': '16 units of work at once, an event of 100 bytes each.',
+    '16 units of work run at once, each with 100 events of 100 bytes. A dual write sends them one by one.',
+  'payload 100': '16 units of work run at once, each with one event of 100 bytes.',
   'payload 1000': 'The same with 1,000 bytes.',
   'payload 50000': 'The same with 50,000 bytes.',
   drain:
-    'Rows of 1,000 bytes that an outage left behind, sent by one instance, for at most 60 seconds; peers have as many rows as they need for 15.',
-  'drain with two': 'The same by two instances at once.',
-  'drain with four': '4,000 rows by four instances at once: what several of them send twice.',
+    'One instance sends the rows of 1,000 bytes that an outage left behind, for at most 60 seconds. Peers get as many rows as they need for 15 seconds. Postgres CPU is the CPU time of all backends of the database, from start to end, divided by the events; autovacuum is not in it.',
+  'drain with two': 'Two instances send the same rows.',
+  'drain with four': 'Four instances send 4,000 rows. The last column shows what they send twice.',
 }
 
+export const CLAIMS_TEXT =
+  'The fallback claims 100 events of 1,000 bytes, each in its own lane. Its publisher returns at once, and the fallback records the outcome. Other rows, also of 1,000 bytes, are in the way. Each claim takes its turn with one in an empty table: the ratio compares the two medians, so both meet the same machine. The first claim of a process is shown apart, because it may have to walk over these rows once.'
+
 export const HISTORY_TEXT =
-  'By the defaults: a round of the fallback that finds nothing, and a drain of 50,000 rows of 100 bytes, in a table with so many published rows.'
+  'The table holds published rows, and the settings are the defaults. The benchmark times a round of the fallback that finds nothing, then drains 50,000 rows of 100 bytes.'
 
 export const OVERHEAD_TEXT =
-  'One unit of work at a time, of three kinds by turns, with a pause between them: a row of the business, and one event of 1,000 bytes or none.'
+  'Units of work run one at a time, with a pause in between, and three kinds take turns. Each inserts a business row. One kind has no event, the others have one of 1,000 bytes.'
+
+export const COST_TEXT =
+  "BEGIN and COMMIT are not counted. The statements include the business's own; `postgres-only` has no others. CPU and memory are those of the contender's process. Postgres and Kafka are not in them."
 
 interface About {
   readonly what: string
@@ -37,55 +74,55 @@ const PG = 'node-postgres'
 
 export const CONTENDER_TEXTS: Record<ContenderName, About> = {
   aftercommit: {
-    what: 'this library, in order for each aggregate',
+    what: 'this library; it keeps the order of each aggregate',
     driver: 'postgres.js, Drizzle',
-    tuned: 'claims of 1,000 from the first one on, rows deleted once they are published',
+    tuned: '`retention: 0`: deletes an event when it is published',
   },
   'emit-in': {
     ...MARK,
-    what: 'this library in a transaction that the application begins: emitIn(), which has to notice the COMMIT by itself',
+    what: 'this library with emitIn(): the application begins the transaction, and the library notices the COMMIT by itself',
   },
   'dual-write': {
     ...MARK,
-    what: 'a mark: commits, then sends and waits for the ack; a crash in between loses the event',
+    what: 'a mark: it commits, then sends and waits for the ack; a crash in between loses the event',
   },
   textbook: {
     ...MARK,
-    what: 'the outbox of many articles: a row, a send and an update one by one, a poller that takes 100 rows every 7 s',
+    what: 'the outbox of many articles: it writes a row, sends it and updates it, one by one; a poller takes 100 rows every 7 s',
   },
   'bare-idea': {
     ...MARK,
-    what: 'a mark: a row, one send and one update for all that was committed meanwhile; no leases, order, retries or fallback',
+    what: 'a mark: it writes a row, then sends and updates all that was committed meanwhile at once; it has no leases, order, retries or fallback',
   },
-  'postgres-only': { ...MARK, what: 'a mark: the same transactions, and nothing is sent' },
+  'postgres-only': { ...MARK, what: 'a mark: it runs the same transactions and sends nothing' },
   'kafkajs-only': {
-    what: 'a mark: the same messages from memory, in batches of 500',
+    what: 'a mark: it sends the same messages from memory, in batches of 500',
     driver: '',
     tuned: '',
   },
   'pg-transactional-outbox-polling': {
-    what: 'a row for each event, found by asking for it',
+    what: 'it writes a row for each event and polls for it',
     driver: PG,
     tuned: '50 rows every 50 ms',
   },
   'pg-transactional-outbox-wal': {
-    what: 'a row for each event, found in the write-ahead log',
+    what: 'it writes a row for each event and reads it from the write-ahead log',
     driver: PG,
     tuned: 'ten at once',
   },
   'graphile-worker': {
-    what: 'a job for each event, woken by NOTIFY',
+    what: 'it writes a job for each event; NOTIFY wakes the worker',
     driver: PG,
-    tuned: '50 at once out of a local queue of 200, completed in batches',
+    tuned: '50 jobs at once from a local queue of 200, completed in batches',
   },
   'nest-native-messaging': {
-    what: 'a row for each event, one worker that is woken after COMMIT; several of them send the same rows',
+    what: 'it writes a row for each event; COMMIT wakes its one worker; several workers send the same rows',
     driver: PG,
     tuned: 'claims of 200',
   },
   'pg-boss': {
-    what: 'a job for each event; by its defaults one is taken every two seconds',
+    what: 'it writes a job for each event; by default its worker takes one every two seconds',
     driver: PG,
-    tuned: 'batches of 1,000, one after another while they are full, woken by NOTIFY',
+    tuned: 'batches of 1,000, one after another while they are full; NOTIFY wakes the worker',
   },
 }
