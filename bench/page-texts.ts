@@ -8,7 +8,7 @@ export function introText(contenders: string, versions: string): string {
 contender. All contenders take turns on one machine, with one Postgres (fsync on) and one Kafka (one broker, acks from
 all replicas). Each turn has its own process, database and topic. A turn is measured once its process is warm. A
 figure is the median of three rounds; the faster contenders have five at 64. Only ratios within a run mean something,
-because another machine has other numbers.
+because another machine has other numbers; the CPU times hold for this one.
 
 After each turn the benchmark compares the topic with the committed events; if a drain was stopped before its end, with the
 acknowledged ones. "Lost" counts the events that are missing, "twice" those that came again.

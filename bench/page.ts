@@ -79,7 +79,8 @@ function targetTable(targets: readonly Target[]): string {
   const rows = targets.map((target) => {
     const { key, is, target: bar, figure, range } = target
     const met = isMet(target)
-    const verdict = isUnclear(target) ? 'unclear' : met ? 'yes' : 'no'
+    const judged = isUnclear(target) ? 'unclear' : met ? 'yes' : 'no'
+    const verdict = met === null ? 'not measured' : judged
     const between = range ? range.map((end) => end.toFixed(2)).join(', ') : ''
     return [key, `${is} ${bar}`, figure === null ? '' : figure.toFixed(2), between, verdict]
   })
