@@ -73,7 +73,7 @@ export function makePlan({ quick, only }: BenchArguments): Step[] {
     const field = [OURS, DUAL_WRITE, ...(quick ? [] : [EMIT_IN, TEXTBOOK, ...TUNED_PEERS])]
     loads('latency', field, load, { paced: true })
   }
-  if (has('overhead')) steps.push(...inTurns([overheadStep(quick ? 200 : 500)], rounds))
+  if (has('overhead')) steps.push(...inTurns([overheadStep(quick ? 150 : 500)], rounds))
   if (has('drain')) {
     // The first 20,000 are the warm-up.
     const rows = quick ? 60_000 : 200_000

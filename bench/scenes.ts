@@ -66,7 +66,7 @@ const FILLS: Record<Scene, (client: postgres.Sql, rows: number) => Promise<void>
   'topic out of reach': (client, rows) => insert(client, rows, { ...DUE, topic: AWAY }),
   'resting after a failure': (client, rows) => insert(client, rows, RESTS),
   'one lane behind a failed head': async (client, rows) => {
-    await insert(client, 1, { ...RESTS, lane: HOT_LANE })
+    await insert(client, 1, { ...RESTS, topic: DUE.topic, lane: HOT_LANE })
     await insert(client, rows, { ...DUE, lane: HOT_LANE })
   },
   'published under an old transaction': async (client, rows) => {

@@ -3,7 +3,7 @@ import { isWarm, watchAcks } from '../../../bench/drain-watch.ts'
 import { warmUpFor } from '../../../bench/job.ts'
 
 it('warms a process for a short look by its events, and for a long one by its time', () => {
-  expect(warmUpFor(3)).toEqual({ events: 6_000, seconds: 8 })
+  expect(warmUpFor(3)).toEqual({ events: 5_000, seconds: 15 })
   expect(warmUpFor(5)).toEqual({ events: Infinity, seconds: 8 })
 })
 
