@@ -7,6 +7,7 @@ const UNDER_WAY = 4
 export const make: MakeContender = async ({ kafka, topic }) => {
   const producer = kafka.producer()
   const left: BenchEvent[] = []
+  let sending: Promise<unknown> = Promise.resolve()
 
   async function sendLeft() {
     while (left.length > 0) {
@@ -18,7 +19,7 @@ export const make: MakeContender = async ({ kafka, topic }) => {
   return {
     async start() {
       await producer.connect()
-      for (let n = 0; n < UNDER_WAY; n += 1) void sendLeft()
+      sending = Promise.all(Array.from({ length: UNDER_WAY }, sendLeft))
     },
     async unit(events, committed) {
       committed()
@@ -28,6 +29,11 @@ export const make: MakeContender = async ({ kafka, topic }) => {
     async leaveBehind(events) {
       left.push(...events)
     },
-    stop: () => producer.disconnect(),
+    async stop() {
+      // A drain whose time is up has more to send. A send that is cut off would end the process.
+      left.length = 0
+      await sending
+      await producer.disconnect()
+    },
   }
 }
