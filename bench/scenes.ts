@@ -18,9 +18,7 @@ export const EMPTY_SCENE: Scene = 'nothing else'
 /** The topic that the publisher of the claims cannot reach. */
 export const AWAY = 'away'
 
-/** The status of an event that rests after a failure: 'failed', once the table has that status. */
-const RESTING_STATUS = 'pending'
-const RESTS = { status: RESTING_STATUS, attempts: 1, topic: 'resting', dueIn: '6 hours' } as const
+const RESTS = { status: 'failed', attempts: 1, topic: 'resting', dueIn: '6 hours' } as const
 const DUE = { status: 'pending', attempts: 0, topic: 'waiting', dueIn: '-1 hour' } as const
 
 const CHUNK = 100_000

@@ -1,16 +1,24 @@
-// Which topics have something due. One lookup per topic that is known, from when on horizon.ts says; topics that are not
+// Which topics have something due. One lookup per topic that is known, from when on horizon.ts says. Topics that are not
 // known yet are looked for between those that are, where no entry of a known topic is in the way. One look at a time, so
 // that each knows what the one before it found.
+import { performance } from 'node:perf_hooks'
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import type { Look } from './horizon.ts'
 import { type AnyNumber, encodeArray, isDueIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
+// Dead entries of a topic in which nothing is unfinished are read with each search. A search that takes Postgres longer than
+// the first of these is not repeated for so many times as long.
+const LONG_SEARCH_MS = 100
+const REST_AFTER_SEARCH = 20
+const LONGEST_REST_MS = 60_000
+
 interface TopicRow {
   topic: string | null
   first: AnyNumber | null
   now: AnyNumber
+  tookMs: AnyNumber
   snapshot: string
 }
 
@@ -25,6 +33,7 @@ export function dueTopicsStatement(context: StatementContext) {
       order by o.topic limit 1)`
 
   let turn: Promise<unknown> = Promise.resolve()
+  let searchAt = 0
   return async (): Promise<string[]> => {
     const mine = turn.then(look)
     turn = mine.catch(() => {})
@@ -32,6 +41,7 @@ export function dueTopicsStatement(context: StatementContext) {
   }
 
   async function look(): Promise<string[]> {
+    const searches = performance.now() >= searchAt
     const topics = encodeArray([...horizon.since.keys()])
     const since = encodeArray([...horizon.since.values()].map(String))
     const rows = await runInBackground<TopicRow>(
@@ -42,13 +52,14 @@ export function dueTopicsStatement(context: StatementContext) {
           select * from unnest(${topics}::text::text[], ${since}::text::float8[]) as k(topic, since)
         ), gap(low, high, found) as (
           select topic, lead(topic) over (order by topic), false
-          from (select topic from known union all select '') ends
+          from (select topic from known union all select '') ends where ${searches}::boolean
           union all
           select next.topic, gap.high, true from gap cross join lateral (${nextTopic}) next
         ), topics as materialized (
           select topic, since from known union all select low, '-Infinity' from gap where found
         )
         select t.topic, first.ms as first, date_part('epoch', now()) * 1000 as now,
+          date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000 as "tookMs",
           pg_current_snapshot()::text as snapshot
         from (select) one left join topics t on true left join lateral (
           select date_part('epoch', o.available_at) * 1000 as ms from ${outbox} o
@@ -56,7 +67,11 @@ export function dueTopicsStatement(context: StatementContext) {
           order by o.available_at limit 1
         ) first on true`,
     )
-    const [{ now, snapshot }] = rows as [TopicRow]
+    const [{ now, snapshot, tookMs }] = rows as [TopicRow]
+    if (searches && Number(tookMs) > LONG_SEARCH_MS) {
+      const restMs = Math.min(Number(tookMs) * REST_AFTER_SEARCH, LONGEST_REST_MS)
+      searchAt = performance.now() + restMs
+    }
     const firsts = rows.flatMap(({ topic, first }) =>
       topic === null ? [] : [[topic, first === null ? null : Number(first)] as const],
     )

@@ -5,14 +5,20 @@
 //
 // That is safe as long as nothing unfinished can appear before that time. An event appears when its transaction commits,
 // with a time that this transaction read from the clock. Whatever got its id after a look has read the clock after it too.
-// So a look begins no later than the one before it, and whatever was running then and is still running is remembered: when
-// it ends, looks begin once more where they began before they left it behind.
+// So the time is that of a look some seconds ago. A transaction that was running then and still is, is remembered: when it
+// ends, the next look begins where looks began before they left it behind.
 //
 // All of this is in memory. A process that starts looks at everything, and again every ten minutes: the clock of the
 // database may have been set back.
 
+/** How long ago that look is, at first and later. Few transactions are running for longer. */
+const FIRST_AGO_MS = 1_000
+const SECONDS_AGO_MS = 10_000
+
 /** Between reading the clock and getting an id, a statement of ours takes microseconds. */
-const SLACK_MS = 10_000
+const SLACK_MS = 1_000
+
+/** The clock of the database may have been set back without anybody noticing. */
 const AT_MOST_MS = 600_000
 
 /** A topic without unfinished events is forgotten when more than this many are known. */
@@ -33,8 +39,10 @@ export interface Look {
 
 export class Horizon {
   readonly #since = new Map<string, number>()
-  #last: Pick<Look, 'now' | 'nextId'> | null = null
   #begunAt = EVERYTHING
+  #lastNow = EVERYTHING
+  /** The look that will be some seconds ago. */
+  #mark: Pick<Look, 'now' | 'nextId'> | null = null
   #bound = EVERYTHING
   /** Transactions that have been running for longer, each with the bound before it was left behind. */
   readonly #leftBehind = new Map<bigint, number>()
@@ -50,11 +58,12 @@ export class Horizon {
 
   /** Returns whether to look again, because this look may have missed something. */
   learn(look: Look): boolean {
-    const { now, nextId, firstByTopic } = look
-    if (now < (this.#last?.now ?? now) || now > this.#begunAt + AT_MOST_MS) this.#beginAnew(now)
+    const { now, firstByTopic } = look
+    if (now < this.#lastNow || now > this.#begunAt + AT_MOST_MS) this.#beginAnew(now)
+    this.#lastNow = now
     const back = this.#goBack(look)
-    const from = Math.min(this.#advance(look), back)
-    this.#last = { now, nextId }
+    this.#advance(look)
+    const from = Math.min(this.#bound, back)
     for (const [topic, first] of firstByTopic) {
       if (first === null && this.#since.size >= MOST_TOPICS) this.#since.delete(topic)
       else this.#since.set(topic, Math.min(first ?? Infinity, from))
@@ -62,13 +71,15 @@ export class Horizon {
     return back < Infinity
   }
 
-  /** To the look before this one. */
-  #advance({ running }: Look): number {
-    if (!this.#last) return EVERYTHING
+  #advance({ now, nextId, running }: Look): void {
+    const mark = (this.#mark ??= { now, nextId })
+    const agoMs = this.#bound === EVERYTHING ? FIRST_AGO_MS : SECONDS_AGO_MS
+    if (now < mark.now + agoMs) return
     for (const id of running) {
-      if (id < this.#last.nextId && !this.#leftBehind.has(id)) this.#leftBehind.set(id, this.#bound)
+      if (id < mark.nextId && !this.#leftBehind.has(id)) this.#leftBehind.set(id, this.#bound)
     }
-    return (this.#bound = this.#last.now - SLACK_MS)
+    this.#bound = mark.now - SLACK_MS
+    this.#mark = { now, nextId }
   }
 
   /** To where transactions that have ended now were left behind: this look may have missed what they saved. */
@@ -80,7 +91,7 @@ export class Horizon {
 
   #beginAnew(now: number): void {
     this.#begunAt = now
-    this.#last = null
+    this.#mark = null
     this.#bound = EVERYTHING
     this.#leftBehind.clear()
     for (const topic of this.#since.keys()) this.#since.set(topic, EVERYTHING)

@@ -13,6 +13,7 @@ class World {
   /** When the events of each running transaction are due. */
   readonly running = new Map<bigint, number[]>()
   unfinished: number[] = []
+  wentBack = 0
 
   begin(): bigint {
     this.running.set(this.nextId, [])
@@ -32,13 +33,14 @@ class World {
   look(): number[] {
     const since = this.horizon.sinceOf('orders')
     const seen = this.unfinished.filter((at) => at >= since)
-    this.horizon.learn({
+    const goesBack = this.horizon.learn({
       now: this.now,
       running: new Set(this.running.keys()),
       nextId: this.nextId,
       firstByTopic: new Map([['orders', seen.length > 0 ? Math.min(...seen) : null]]),
     })
-    return this.visible()
+    if (goesBack) this.wentBack += 1
+    return goesBack ? this.look() : this.visible()
   }
 
   visible(): number[] {
@@ -55,8 +57,36 @@ describe('the horizon', () => {
     const first = world.now
     world.now += MINUTE
     world.look()
-    expect(world.horizon.sinceOf('orders')).toBe(first - 10 * SECOND)
+    expect(world.horizon.sinceOf('orders')).toBe(first - SECOND)
     expect(world.horizon.sinceOf('another')).toBe(Number.NEGATIVE_INFINITY)
+  })
+
+  it('stays where it is for a second at first, and then for ten', () => {
+    const world = new World()
+    const begun = world.now
+    const since: number[] = []
+    for (let n = 0; n < 24; n += 1) {
+      world.look()
+      since.push(world.horizon.sinceOf('orders') - begun)
+      world.now += SECOND / 2
+    }
+    const expected = [
+      ...Array<number>(2).fill(Number.NEGATIVE_INFINITY),
+      ...Array<number>(20).fill(-SECOND),
+    ]
+    expect(since).toEqual([...expected, 0, 0])
+  })
+
+  it('does not go back for transactions that come and go', () => {
+    const world = new World()
+    for (let n = 0; n < 100; n += 1) {
+      const id = world.begin()
+      world.now += SECOND
+      world.look()
+      world.commit(id)
+      world.look()
+      expect(world.wentBack).toBe(0)
+    }
   })
 
   it('stays at the oldest event that is unfinished', () => {
@@ -71,6 +101,7 @@ describe('the horizon', () => {
     }
     expect(world.horizon.sinceOf('orders')).toBe(due)
     world.unfinished = []
+    world.now += MINUTE
     world.look()
     expect(world.horizon.sinceOf('orders')).toBeGreaterThan(due!)
   })
