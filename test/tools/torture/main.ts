@@ -13,7 +13,7 @@ import { Crew } from './crew.ts'
 import { Faults } from './faults.ts'
 import { judge, readArrivals, readJournal, type Verdict } from './oracle.ts'
 import { Random } from './random.ts'
-import { countLeft, drain, prepareTables } from './tables.ts'
+import { drain, type InTable, prepareTables, readTable } from './tables.ts'
 
 const PROGRESS_MS = 5_000
 
@@ -61,14 +61,14 @@ async function torture({ seconds, seed, workers, faults: wanted }: TortureArgume
 
   say('reading the topics from the start')
   const verdict = judge(await readJournal(server.url), await readArrivals(kafka.directBrokers))
-  const left = await countLeft(server.url)
-  return { seed, seconds, ...verdict, left, ...faults.counts }
+  return { seed, seconds, ...verdict, ...(await readTable(server.url)), ...faults.counts }
 }
 
-function isGood(verdict: Verdict & { left: number }, { faults }: TortureArguments): boolean {
-  const { lost, phantom, outOfOrder, corrupted, left, duplicates } = verdict
-  const clean = lost + phantom + outOfOrder + corrupted + left === 0
-  return clean && (faults.length > 0 || duplicates === 0)
+function isGood(verdict: Verdict & InTable, { faults }: TortureArguments): boolean {
+  const { lost, phantom, outOfOrder, corrupted, duplicates, left, dead, recorded, committed } =
+    verdict
+  const clean = lost + phantom + outOfOrder + corrupted + left + dead === 0
+  return clean && recorded === committed && (faults.length > 0 || duplicates === 0)
 }
 
 await runToVerdict({

@@ -40,13 +40,24 @@ export async function drain(url: string): Promise<void> {
   }
 }
 
-/** How many events were neither sent nor purged, dead letters among them. */
-export async function countLeft(url: string): Promise<number> {
+export interface InTable {
+  /** Neither published nor dead. */
+  readonly left: number
+  /** Committed events that the table holds as published or dead: nothing is purged within a run. */
+  readonly recorded: number
+  readonly dead: number
+}
+
+/** What the table says of the committed events, which may differ from what arrived. */
+export async function readTable(url: string): Promise<InTable> {
   const client = postgres(url, { max: 1 })
   try {
-    const [row] = await client<{ left: number }[]>`
-      select count(*)::int as left from outbox where status <> 'published'`
-    return row!.left
+    const [row] = await client<[InTable]>`
+      select count(*) filter (where o.status not in ('published', 'dead_letter'))::int as left,
+        count(j.event_id) filter (where o.status in ('published', 'dead_letter'))::int as recorded,
+        count(*) filter (where o.status = 'dead_letter')::int as dead
+      from outbox o left join journal j on j.event_id::text = o.id::text`
+    return row
   } finally {
     await client.end()
   }
