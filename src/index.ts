@@ -36,6 +36,7 @@ export type {
   EmitInOf,
   EmitOf,
 } from './event/emit.ts'
+export type { MigrateOptions } from './store/migrate.ts'
 export type { UnitOfWorkOptions } from './unit-of-work/unit-of-work.ts'
 export type { DeadLetterListing, DeadLetters, DeadLetterSelection } from './upkeep/dead-letters.ts'
 export type { HealthFlag, HealthLimits, OutboxHealth, OutboxStats } from './upkeep/health.ts'

@@ -1,6 +1,7 @@
 // createOutbox() wires the path from its end to its beginning, because each step receives the next one. To follow an
 // event, read the lines from `units` up to `recorder`: a unit of work saves it, the delivery sends it, the recorder
 // records its outcome. Longer than other files, because its JSDoc is what users read in their editor.
+import { rejectUnknown, requireBoolean } from './checks/checks.ts'
 import { backgroundLoops } from './runtime/background.ts'
 import { Bell } from './runtime/bell.ts'
 import type { Loop } from './runtime/loop.ts'
@@ -17,6 +18,7 @@ import type { EventCatalog } from './event/catalog.ts'
 import type { EmitInOf, EmitOf } from './event/emit.ts'
 import { Lifecycle, type OutboxEvents } from './lifecycle.ts'
 import { type OutboxOptions, type ResolvedOptions, resolveOptions } from './options/options.ts'
+import type { MigrateOptions } from './store/migrate.ts'
 import type { Store } from './store/outbox/outbox-store.ts'
 import { postgresStore } from './store/outbox/postgres.ts'
 import { Backlog } from './unit-of-work/backlog.ts'
@@ -25,7 +27,7 @@ import { type UnitOfWorkOptions, UnitsOfWork } from './unit-of-work/unit-of-work
 import { DeadLetterDesk, type DeadLetters } from './upkeep/dead-letters.ts'
 import { reportHeldBack } from './upkeep/held-back.ts'
 import { Health, type HealthLimits, type OutboxHealth, type OutboxStats } from './upkeep/health.ts'
-import { outboxKinds, Retention } from './upkeep/retention.ts'
+import { outboxRound, Retention } from './upkeep/retention.ts'
 import { compareSettings } from './upkeep/shared-settings.ts'
 import { Unrouted } from './upkeep/unrouted.ts'
 
@@ -104,7 +106,7 @@ class HybridOutbox<
     this.#units = units
     this.#emitIn = emitIn
     this.#database = db
-    this.#retention = new Retention(outboxKinds(store, options), logger)
+    this.#retention = new Retention(outboxRound(store, options), logger)
     this.#health = new Health({ store, delivery, unrouted, lifecycle, deadLettersHold })
     this.#deadLetterDesk = new DeadLetterDesk({ store, logger, bell })
     this.deadLetters = this.#deadLetterDesk
@@ -164,9 +166,14 @@ class HybridOutbox<
     return this.#emitIn.emitIn as unknown as EmitInOf<OwnTransaction, TEvents>
   }
 
-  /** Creates or updates the outbox table. Safe to call from many processes at once. */
-  migrate(): Promise<void> {
-    return this.#store.migrate()
+  /**
+   * Creates or updates the outbox table. Safe to call from many processes at once. `{ partitioned: true }` makes it a
+   * partitioned table, also if it has rows; without that, a partitioned table stays one.
+   */
+  async migrate(options: MigrateOptions = {}): Promise<void> {
+    rejectUnknown('migrate()', options, ['partitioned'])
+    const { partitioned = this.#options.migrate === 'partitioned' } = options
+    await this.#store.migrate({ partitioned: requireBoolean('partitioned', partitioned) })
   }
 
   /** Starts publishing. Does not wait for the broker: events stay in the table until it is reachable. */
@@ -220,7 +227,7 @@ class HybridOutbox<
 
   async #start(): Promise<void> {
     const { migrate, enabled, immediate, poller, cleanup, deadLetterCheckMs } = this.#options
-    if (migrate) await this.#store.migrate()
+    if (migrate !== false) await this.migrate()
     await this.#store.verify()
     this.#recorder.setPatience(true)
     if (!enabled) return

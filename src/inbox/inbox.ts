@@ -2,7 +2,7 @@
 // transaction, so a crash at any point leaves both or neither. The next delivery depends only on the record.
 import { backgroundLoops } from '../runtime/background.ts'
 import type { EventCatalog } from '../event/catalog.ts'
-import { Retention } from '../upkeep/retention.ts'
+import { inBatches, Retention } from '../upkeep/retention.ts'
 import { databaseOf } from '../drivers/database-of.ts'
 import type {
   AnyDatabase,
@@ -90,7 +90,8 @@ export class Inbox<
     this.#database = database
     this.#options = options
     this.#store = store
-    this.#retention = new Retention([(limit, after) => store.purge(limit, after)], options.logger)
+    const newRound = () => inBatches((limit, after) => store.purge(limit, after))
+    this.#retention = new Retention(newRound, options.logger)
     this.#cleanLoop = newLoop('inbox cleanup', options.cleanup?.pauseMs ?? 0, () => {
       return this.#retention.runOnce()
     })

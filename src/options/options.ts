@@ -133,8 +133,11 @@ export interface OutboxOptions<
   schema?: string
   /** The name of the outbox table. @default 'outbox' */
   table?: string
-  /** Whether start() creates or updates the table. @default false */
-  migrate?: boolean
+  /**
+   * Whether start() creates or updates the table. `'partitioned'` also makes it a partitioned table, which it then stays.
+   * @default false
+   */
+  migrate?: boolean | 'partitioned'
   /** Whether events are published right after commit. If false, the fallback sends everything. @default true */
   immediate?: boolean
   /** Whether this process runs the fallback. If false, another process has to run it. @default true */
@@ -164,7 +167,7 @@ export interface ResolvedOptions extends EmitRules, StoreRules {
   readonly retentionMs: number
   readonly deadLetterRetentionMs: number | null
   readonly cleanup: ResolvedSchedule | null
-  readonly migrate: boolean
+  readonly migrate: boolean | 'partitioned'
   readonly enabled: boolean
   readonly immediate: boolean
   readonly poller: boolean
@@ -271,7 +274,7 @@ export function resolveOptions(
       schema: checkName('schema', options.schema),
       name: checkName('table', options.table),
     },
-    migrate: requireBoolean('migrate', options.migrate),
+    migrate: requireOneOf('migrate', options.migrate, [true, false, 'partitioned']),
     enabled,
     immediate: requireBoolean('immediate', options.immediate) && enabled,
     poller: requireBoolean('poller', options.poller) && enabled,

@@ -11,6 +11,7 @@ const UNDEFINED_COLUMN = '42703'
 const UNDEFINED_FUNCTION = '42883'
 const DUPLICATE_TABLE = '42P07'
 const INSUFFICIENT_PRIVILEGE = '42501'
+const LOCK_NOT_AVAILABLE = '55P03'
 const FAILED_TRANSACTION = '25P02'
 const NOT_PREPARED = '26000'
 const SERIALIZATION_FAILURES = ['40001', '40P01']
@@ -23,6 +24,11 @@ export function isSerializationFailure(thrown: unknown): boolean {
 /** Whether Postgres denied the role a right. */
 export function isDenied(thrown: unknown): boolean {
   return hasSqlState(thrown, INSUFFICIENT_PRIVILEGE)
+}
+
+/** Whether a lock_timeout passed, or a lock that must not be waited for was taken. */
+export function isLocked(thrown: unknown): boolean {
+  return hasSqlState(thrown, LOCK_NOT_AVAILABLE)
 }
 
 /** Whether Postgres gave one of these codes as the reason, however deep in the chain of causes. */
@@ -80,7 +86,7 @@ function storeError(step: string, cause: unknown): StoreError {
   if (code === UNDEFINED_FUNCTION) {
     return new StoreError(
       'TABLE_MISSING',
-      `${step}: ${message}; call migrate(), or, if the table is in your own migrations, run drizzle/0001_follows.sql of this package with the names of your table`,
+      `${step}: ${message}; call migrate(), or, if the table is in your own migrations, run the file of this package that makes it, drizzle/0001_follows.sql or one in drizzle/partitioned/, with the names of your table`,
       safe,
     )
   }

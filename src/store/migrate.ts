@@ -14,18 +14,34 @@ const FOLDERS = {
 
 export type TableKind = keyof typeof FOLDERS
 
+/** A folder within the outbox's, which is applied on top of it where it is asked for. */
+const PARTITIONED = 'partitioned/'
+
+export interface MigrateOptions {
+  /**
+   * Makes the table a partitioned one, with a partition for each day. There is no way back: once it is partitioned, it
+   * stays so, also without this option. @default false
+   */
+  partitioned?: boolean
+}
+
 const STEP = 'migrate the table'
 
 export async function migrate(
   db: Database<unknown>,
   kind: TableKind,
   table: TableName,
+  { partitioned = false }: MigrateOptions = {},
 ): Promise<void> {
   const ledger = `${table.name}_migrations`
-  const names = (await readdir(FOLDERS[kind])).filter((name) => name.endsWith('.sql')).toSorted()
+  const names = await listFiles(kind)
+  const namesOnTop = kind === 'outbox' ? await listFiles(kind, PARTITIONED) : []
+  const pending = (applied: ReadonlySet<string>) => {
+    const isPartitioned = partitioned || namesOnTop.some((name) => applied.has(name))
+    return [...names, ...(isPartitioned ? namesOnTop : [])].filter((name) => !applied.has(name))
+  }
   // Without this check, a service whose role may not create anything could never call migrate().
-  const before = await appliedNames(db, table.schema, ledger)
-  if (names.every((name) => before.has(name))) return
+  if (pending(await appliedNames(db, table.schema, ledger)).length === 0) return
 
   await db.begin(async (tx) => {
     await lock(tx, lockName(table))
@@ -39,8 +55,7 @@ export async function migrate(
         `create table if not exists ${quoteName(ledger)} (name text primary key, applied_at timestamptz not null default clock_timestamp())`,
       ),
     )
-    const applied = await appliedNames(tx, table.schema, ledger)
-    for (const name of names.filter((candidate) => !applied.has(candidate))) {
+    for (const name of pending(await appliedNames(tx, table.schema, ledger))) {
       for (const statement of await readStatements(kind, name, table.name))
         await run(tx, STEP, statement)
       await run(
@@ -50,6 +65,12 @@ export async function migrate(
       )
     }
   })
+}
+
+async function listFiles(kind: TableKind, folder = ''): Promise<string[]> {
+  const found = await readdir(new URL(folder, FOLDERS[kind]))
+  const names = found.filter((name) => name.endsWith('.sql')).toSorted()
+  return names.map((name) => `${folder}${name}`)
 }
 
 async function appliedNames(db: Executor, schema: string, ledger: string): Promise<Set<string>> {

@@ -3,23 +3,28 @@
 import type { Logger } from '../runtime/logger.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { Purged, Store } from '../store/outbox/outbox-store.ts'
+import { Partitions } from './partitions.ts'
 
 const BATCH = 1_000
+const DAY_MS = 86_400_000
 
 /** Deletes one batch of old rows, starting after the last row of the previous batch; null for the first batch. */
 export type PurgeBatch = (limit: number, after: string | null) => Promise<Purged>
 
+/** One round. Yields, step by step, how many rows were deleted. */
+export type Round = () => AsyncGenerator<number>
+
 export class Retention {
-  readonly #kinds: readonly PurgeBatch[]
+  readonly #newRound: Round
   readonly #logger: Logger
   #round: AsyncGenerator<number> | null = null
 
-  constructor(kinds: readonly PurgeBatch[], logger: Logger) {
-    this.#kinds = kinds
+  constructor(newRound: Round, logger: Logger) {
+    this.#newRound = newRound
     this.#logger = logger
   }
 
-  /** Runs one batch of the current round, or of a new one. Returns whether there is more to do. */
+  /** Runs one step of the current round, or of a new one. Returns whether there is more to do. */
   async runOnce(): Promise<boolean> {
     this.#round ??= this.#runRound()
     const { done } = await this.#round.next().catch((error: unknown) => {
@@ -37,31 +42,43 @@ export class Retention {
     return total
   }
 
-  /** Yields, batch by batch, how many rows were deleted. */
   async *#runRound(): AsyncGenerator<number> {
     let total = 0
-    for (const purge of this.#kinds) {
-      for (let after: string | null = null; ; ) {
-        const { deleted, last } = await purge(BATCH, after)
-        if (deleted === 0) break
-        total += deleted
-        after = last
-        yield deleted
-      }
+    for await (const deleted of this.#newRound()) {
+      total += deleted
+      yield deleted
     }
     if (total > 0) this.#logger.info({ deleted: total }, 'old rows deleted')
   }
 }
 
-/** What an outbox deletes: published events, and dead letters if they have a retention. */
-export function outboxKinds(
-  store: Pick<Store<never>, 'purge'>,
-  { retentionMs, deadLetterRetentionMs }: ResolvedOptions,
-): PurgeBatch[] {
-  const kind = (status: 'published' | 'dead_letter', olderThanMs: number): PurgeBatch => {
-    return (limit, after) => store.purge({ status, olderThanMs, limit, after })
+export async function* inBatches(purge: PurgeBatch): AsyncGenerator<number> {
+  for (let after: string | null = null; ; ) {
+    const { deleted, last } = await purge(BATCH, after)
+    if (deleted === 0) return
+    after = last
+    yield deleted
   }
-  const published = kind('published', retentionMs)
-  if (deadLetterRetentionMs === null) return [published]
-  return [published, kind('dead_letter', deadLetterRetentionMs)]
+}
+
+/**
+ * What an outbox deletes: dead letters if they have a retention, and published events. With partitions, these go with
+ * their partition, which covers a day. A partition has at least another day to be dropped; what is still there then,
+ * because something in it stays, goes in batches, and so does what is in the default partition.
+ */
+export function outboxRound(
+  store: Pick<Store<never>, 'purge' | 'partitions'>,
+  { retentionMs, deadLetterRetentionMs, logger }: ResolvedOptions,
+): Round {
+  const partitions = new Partitions(store.partitions, retentionMs, logger)
+  const purge = (status: 'published' | 'dead_letter', olderThanMs: number) => {
+    return inBatches((limit, after) => store.purge({ status, olderThanMs, limit, after }))
+  }
+  return async function* () {
+    const found = await partitions.find()
+    if (found) await partitions.make(found)
+    if (deadLetterRetentionMs !== null) yield* purge('dead_letter', deadLetterRetentionMs)
+    if (found && !(yield* partitions.drop(found))) return
+    yield* purge('published', found ? retentionMs + 2 * DAY_MS : retentionMs)
+  }
 }

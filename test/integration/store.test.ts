@@ -20,17 +20,22 @@ function openStore(driver: TestDriver, url: string, drop = async () => {}) {
   return tested
 }
 
-for (const driver of SERVED_DRIVERS) {
-  describeStore(driver.name, {
-    sessions: 'many',
-    async open() {
-      const database = await createDatabase()
-      return openStore(driver, database.url, () => database.drop())
-    },
+for (const partitioned of [false, true]) {
+  const table = partitioned ? ', with partitions' : ''
+  for (const driver of SERVED_DRIVERS) {
+    describeStore(`${driver.name}${table}`, {
+      sessions: 'many',
+      partitioned,
+      async open() {
+        const database = await createDatabase()
+        return openStore(driver, database.url, () => database.drop())
+      },
+    })
+  }
+
+  describeStore(`${drizzleOnPglite.name}${table}`, {
+    sessions: 'one',
+    partitioned,
+    open: async () => openStore(drizzleOnPglite, ''),
   })
 }
-
-describeStore(drizzleOnPglite.name, {
-  sessions: 'one',
-  open: async () => openStore(drizzleOnPglite, ''),
-})

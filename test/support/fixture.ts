@@ -97,7 +97,8 @@ function useFixtureOn(driver: TestDriver): Fixture<AnyDatabase> {
   beforeAll(async () => {
     opened = driver === drizzleOnPglite ? openInProcess() : await openOnServer(driver)
     const publisher = handlersPublisher({ handlers: {} })
-    await createOutbox({ db: opened.db, publisher }).migrate()
+    const partitioned = process.env['OUTBOX_TABLE'] === 'partitioned'
+    await createOutbox({ db: opened.db, publisher }).migrate({ partitioned })
   })
   afterEach(async () => {
     await Promise.all(outboxes.splice(0).map((outbox) => outbox.stop()))

@@ -1,6 +1,7 @@
 // What the path needs from a database; postgres.ts implements it for Postgres. Every stored time, and every comparison
 // of stored times, uses the database's clock (rule 8).
 import type { OutboxEvent, PreparedEvent } from '../../event/event.ts'
+import type { MigrateOptions } from '../migrate.ts'
 import type { TableName } from '../table-name.ts'
 
 /** The options that the statements need. */
@@ -128,6 +129,49 @@ export interface Purged {
   readonly last: string | null
 }
 
+/** The partitions of a table that has them, as the upkeep sees them. */
+export interface PartitionsFound {
+  /** Whether this role may make and drop partitions. */
+  readonly isOwner: boolean
+  /** The days from today on, such as `2026-01-31`, that have no partition yet. */
+  readonly missing: readonly string[]
+  /** The partitions for ids that are all old enough, oldest first. What is in them may be younger, or unfinished. */
+  readonly old: readonly Partition[]
+}
+
+export interface Partition {
+  readonly oid: number
+  readonly name: string
+  /** Its ids: from the first one up to, and without, the second. */
+  readonly lower: string
+  readonly upper: string
+}
+
+/** A part of a partition, from its newest row on. */
+interface PartitionPart {
+  readonly rows: number
+  /** Whether all of them are published, and old enough. */
+  readonly isOld: boolean
+  /** Where the next part begins; null when there is none. */
+  readonly before: string | null
+}
+
+/** Only one instance changes partitions at a time; for the others, null means that it is not their turn. */
+export interface PartitionStore {
+  /** null: the table has no partitions. */
+  find(olderThanMs: number): Promise<PartitionsFound | null>
+  /** Makes the partition of a day. Returns false if the day has rows in the default partition, and so stays there. */
+  make(day: string): Promise<boolean | null>
+  /** Looks at the next rows of a partition; `before` is null for its newest ones. */
+  look(
+    partition: Partition,
+    olderThanMs: number,
+    before: string | null,
+  ): Promise<PartitionPart | null>
+  /** Drops a partition. Returns false if it is gone, or if a row in it is not published. */
+  drop(partition: Partition): Promise<boolean | null>
+}
+
 /** Exact as far as counting is cheap. Beyond that, there are at least this many. */
 export interface Count {
   readonly count: number
@@ -195,6 +239,7 @@ export interface Store<TTx> {
   recordFailed(failures: readonly FailureRecord[]): Promise<ReadonlyMap<string, string>>
   /** Deletes one batch of old rows. Only one instance deletes at a time; the others delete nothing. */
   purge(request: PurgeRequest): Promise<Purged>
+  readonly partitions: PartitionStore
   listDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetter[]>
   /** Makes dead letters pending again, with no attempts used. */
   retryDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLettersChanged>
@@ -209,5 +254,5 @@ export interface Store<TTx> {
   /** Throws TABLE_MISSING if the table, or the function that the save calls, does not work. */
   verify(): Promise<void>
   /** Creates or updates the table. Safe to call from many processes at once. */
-  migrate(): Promise<void>
+  migrate(options?: MigrateOptions): Promise<void>
 }

@@ -13,6 +13,7 @@ import { leaseStatement } from './lease.ts'
 import { discardDeadLettersStatement, retryDeadLettersStatement } from './change-dead-letters.ts'
 import { listDeadLettersStatement } from './list-dead-letters.ts'
 import type { Store, StoreRules } from './outbox-store.ts'
+import { partitionStatements } from './partitions.ts'
 import { purgeStatement } from './purge.ts'
 import { recordFailedStatement } from './record-failed.ts'
 import { recordPublishedStatement } from './record-published.ts'
@@ -38,6 +39,7 @@ export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<E
     recordPublished: recordPublishedStatement(context),
     recordFailed: recordFailedStatement(context),
     purge: purgeStatement(context),
+    partitions: partitionStatements(context),
     listDeadLetters: listDeadLettersStatement(context),
     retryDeadLetters: retryDeadLettersStatement(context),
     discardDeadLetters: discardDeadLettersStatement(context),
@@ -46,6 +48,6 @@ export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<E
     countPending: countPendingStatement(context),
     stats: statsStatement(context, dueTopics),
     verify: verifyStatement(context),
-    migrate: () => migrate(db, 'outbox', table),
+    migrate: (options) => migrate(db, 'outbox', table, options),
   }
 }

@@ -1,6 +1,7 @@
 // Retention: published events go when they are old enough, by the database's clock; everything else stays.
 import { expect, it } from 'vitest'
 import { useFixture } from '../../support/fixture.ts'
+import { insertOldRows } from '../../support/old-rows.ts'
 import { recordingLogger } from '../../support/doubles/recording-logger.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
@@ -8,16 +9,8 @@ import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 const fixture = useFixture()
 const handlers = { OrderCompleted: () => {} }
 
-/** Rows of that age, with ids that were made at that time. */
-async function insertRows(count: number, status: string, days: number) {
-  await fixture.sql`
-    insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload, headers, status,
-      max_attempts, available_at, occurred_at, created_at, published_at, last_attempt_at)
-    select (lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0')
-        || '7' || substr(md5(random()::text), 1, 19))::uuid,
-      n, 'order', n, 'OrderCompleted', 'order', '1', '{}', ${status}, 10, at, at, at, at, at
-    from generate_series(1, ${count}::int) n, (select now() - ${days}::int * interval '1 day' as at) t`
-}
+const insertRows = (count: number, status: string, days: number) =>
+  insertOldRows(fixture.sql, { count, status, days })
 
 const countRows = async () =>
   Object.fromEntries(

@@ -28,6 +28,8 @@ export type StoreUnderTest<TTx> = {
 export type StoreSuite<TTx> = {
   /** Whether several transactions can be open at the same time: some promises are about nothing else. */
   readonly sessions: 'many' | 'one'
+  /** Whether the table has partitions. @default false */
+  readonly partitioned?: boolean
   readonly open: () => Promise<StoreUnderTest<TTx>>
 }
 
@@ -47,11 +49,11 @@ export const leased = (ms = LONG): Lease => ({ token: randomUUID(), workerId: 't
 
 export type TestedStore<TTx> = ReturnType<typeof useStore<TTx>>
 
-export function useStore<TTx>({ open }: StoreSuite<TTx>) {
+export function useStore<TTx>({ open, partitioned = false }: StoreSuite<TTx>) {
   let tested: StoreUnderTest<TTx>
   beforeAll(async () => {
     tested = await open()
-    await tested.store(RULES).migrate()
+    await tested.store(RULES).migrate({ partitioned })
   })
   afterEach(() => tested.empty(RULES.table.name))
   afterAll(() => tested.close())

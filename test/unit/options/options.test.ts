@@ -103,7 +103,7 @@ describe('resolveOptions()', () => {
     [{ cleanup: true }, /cleanup must be a duration/],
     [{ poller: 'no' }, /poller must be true or false/],
     [{ immediate: 1 }, /immediate must be true or false/],
-    [{ migrate: 'yes' }, /migrate must be true or false/],
+    [{ migrate: 'yes' }, /migrate must be one of true, false, 'partitioned'/],
     [{ enabled: null }, /enabled must be true or false/],
     [{ table: '' }, /table must be a name/],
     [{ table: 'x'.repeat(60) }, /table must be a name of 1 to 49 bytes/],
