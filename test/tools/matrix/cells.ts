@@ -32,6 +32,7 @@ const TELLING = [
   'test/guarantees/order/lock-keys.test.ts',
   'test/guarantees/leases/many-pollers.test.ts',
   'test/guarantees/operations/migrations.test.ts',
+  'test/guarantees/operations/partitions.test.ts',
   'test/guarantees/order/order.test.ts',
   'test/guarantees/operations/pgbouncer.test.ts',
   'test/guarantees/commit/saved-or-nothing.test.ts',

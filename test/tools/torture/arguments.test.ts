@@ -7,12 +7,20 @@ it('has defaults that need no reading', () => {
     seed: 1,
     workers: 4,
     faults: FAULT_KINDS,
+    partitioned: false,
   })
 })
 
 it('takes what it is given', () => {
-  const args = ['--seconds', '300', '--seed', '7', '--workers', '2', '--faults', 'none']
-  expect(parseTortureArguments(args)).toEqual({ seconds: 300, seed: 7, workers: 2, faults: [] })
+  const numbers = ['--seconds', '300', '--seed', '7', '--workers', '2']
+  const args = [...numbers, '--faults', 'none', '--partitioned']
+  expect(parseTortureArguments(args)).toEqual({
+    seconds: 300,
+    seed: 7,
+    workers: 2,
+    faults: [],
+    partitioned: true,
+  })
   const { faults } = parseTortureArguments(['--faults', 'kill,kafka'])
   expect(faults).toEqual(['kill', 'kafka'])
 })

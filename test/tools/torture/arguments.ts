@@ -11,9 +11,11 @@ export interface TortureArguments {
   readonly seed: number
   readonly workers: number
   readonly faults: readonly FaultKind[]
+  /** Whether the table of the outbox has partitions. */
+  readonly partitioned: boolean
 }
 
-export const USAGE = `npm run torture -- [--seconds 60] [--seed 1] [--workers 4] [--faults all|none|${FAULT_KINDS.join(',')}]`
+export const USAGE = `npm run torture -- [--seconds 60] [--seed 1] [--workers 4] [--faults all|none|${FAULT_KINDS.join(',')}] [--partitioned]`
 
 export function parseTortureArguments(args: readonly string[]): TortureArguments {
   const { values } = parseArgs({
@@ -23,6 +25,7 @@ export function parseTortureArguments(args: readonly string[]): TortureArguments
       seed: { type: 'string', default: '1' },
       workers: { type: 'string', default: '4' },
       faults: { type: 'string', default: 'all' },
+      partitioned: { type: 'boolean', default: false },
     },
   })
   return {
@@ -30,6 +33,7 @@ export function parseTortureArguments(args: readonly string[]): TortureArguments
     seed: requireWhole('seed', values.seed, 0, 2 ** 32 - 1),
     workers: requireWhole('workers', values.workers, 1, 32),
     faults: parseFaults(values.faults),
+    partitioned: values.partitioned,
   }
 }
 

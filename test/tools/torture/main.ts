@@ -17,7 +17,7 @@ import { drain, type InTable, prepareTables, readTable } from './tables.ts'
 
 const PROGRESS_MS = 5_000
 
-async function torture({ seconds, seed, workers, faults: wanted }: TortureArguments) {
+async function torture({ seconds, seed, workers, faults: wanted, partitioned }: TortureArguments) {
   const random = new Random(seed)
   say('starting Postgres and Kafka')
   const server = await startPostgres()
@@ -29,7 +29,7 @@ async function torture({ seconds, seed, workers, faults: wanted }: TortureArgume
   closeLater(() => kafkaProxy.stop())
   const kafka = await startKafka({ port: kafkaPort, advertisedPort: kafkaProxy.port })
   closeLater(() => kafka.stop())
-  await prepareTables(server.url)
+  await prepareTables(server.url, { partitioned })
   for (const topic of TOPICS) await createTopic(kafka.directBrokers, topic)
 
   const databaseUrl = server.url.replace(`:${server.port}`, `:${postgresProxy.port}`)

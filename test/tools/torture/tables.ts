@@ -2,19 +2,19 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { drizzle } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
-import { createOutbox } from '../../../src/index.ts'
+import { createOutbox, type MigrateOptions } from '../../../src/index.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
 import { say } from '../../support/run/run-to-verdict.ts'
 import { TABLES } from './business.ts'
 
 const DRAIN_LIMIT_MS = 180_000
 
-export async function prepareTables(url: string): Promise<void> {
+export async function prepareTables(url: string, options: MigrateOptions = {}): Promise<void> {
   const client = postgres(url, { max: 1, onnotice: () => {} })
   try {
     await client.unsafe(TABLES)
     const publisher = handlersPublisher({ handlers: {} })
-    await createOutbox({ db: drizzle(client), publisher }).migrate()
+    await createOutbox({ db: drizzle(client), publisher }).migrate(options)
   } finally {
     await client.end()
   }
