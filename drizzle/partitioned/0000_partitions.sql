@@ -19,7 +19,7 @@ ALTER TABLE "outbox" ALTER COLUMN "seq" SET DEFAULT nextval($name$"outbox_seq_se
 ALTER TABLE "outbox_before" ALTER COLUMN "seq" DROP IDENTITY;--> statement-breakpoint
 -- The same definitions as in 0000_create_outbox.sql: attaching the old table then takes its indexes as they are.
 ALTER TABLE "outbox" ADD CONSTRAINT "outbox_pkey" PRIMARY KEY ("id");--> statement-breakpoint
-CREATE INDEX "outbox_due_idx" ON "outbox" USING btree ("topic","available_at") WHERE "outbox"."status" in ('pending', 'failed');--> statement-breakpoint
+CREATE INDEX "outbox_due_idx" ON "outbox" USING btree ("topic","available_at","seq") WHERE "outbox"."status" in ('pending', 'failed');--> statement-breakpoint
 CREATE INDEX "outbox_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."status" <> 'published' and "outbox"."status" <> 'dead_letter';--> statement-breakpoint
 CREATE INDEX "outbox_dead_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."status" <> 'pending' and "outbox"."status" <> 'failed' and "outbox"."status" <> 'published';--> statement-breakpoint
 CREATE INDEX "outbox_dead_idx" ON "outbox" USING btree ("seq") WHERE "outbox"."status" = 'dead_letter';--> statement-breakpoint
