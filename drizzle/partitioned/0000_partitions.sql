@@ -56,14 +56,15 @@ END $aftercommit$;--> statement-breakpoint
 -- whose connection dies, holds no lock. Other statements wait for them no longer than their lock_timeout, and what they
 -- do under the lock takes a few milliseconds.
 --
--- Makes the partition of a day (UTC). Returns false if the default partition has rows of that day: those rows, and the rest
--- of the day, stay there. Attaching locks the default partition and scans it, hence the limit for its size, in bytes.
+-- Makes the partition of a day (UTC). Returns false if another instance has made it, or if the default partition has rows of
+-- that day: those rows, and the rest of the day, stay there. Attaching locks the default partition and scans it, hence the limit for its size, in bytes.
 CREATE OR REPLACE FUNCTION "outbox_make_day"(day date, largest_default bigint) RETURNS boolean LANGUAGE plpgsql
 SET search_path FROM CURRENT SET lock_timeout = '100ms' AS $aftercommit$
 DECLARE
   parent regclass := $name$"outbox"$name$;
   made text := format('%I', (SELECT relname FROM pg_class WHERE oid = parent) || to_char(day, '_YYYYMMDD'));
 BEGIN
+  IF to_regclass(made) IS NOT NULL THEN RETURN false; END IF;
   IF EXISTS (SELECT FROM "outbox_default"
     WHERE id >= "outbox_first_id"(day) AND id < "outbox_first_id"(day + 1)) THEN RETURN false; END IF;
   IF pg_relation_size($name$"outbox_default"$name$::regclass) > largest_default THEN

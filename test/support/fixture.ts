@@ -78,8 +78,13 @@ type Opened = {
   close(): Promise<void>
 }
 
-export function useFixture(): Fixture {
-  return useFixtureOn(drizzleOnPostgresJs) as unknown as Fixture
+type FixtureOptions = {
+  /** Whether the table has partitions. @default if OUTBOX_TABLE=partitioned */
+  readonly partitioned?: boolean
+}
+
+export function useFixture(options: FixtureOptions = {}): Fixture {
+  return useFixtureOn(drizzleOnPostgresJs, options) as unknown as Fixture
 }
 
 /** The same suite once for each of the drivers. */
@@ -90,14 +95,16 @@ export function describeEach(
   for (const driver of drivers) describe(`on ${driver.name}`, () => define(useFixtureOn(driver)))
 }
 
-function useFixtureOn(driver: TestDriver): Fixture<AnyDatabase> {
+function useFixtureOn(
+  driver: TestDriver,
+  { partitioned = process.env['OUTBOX_TABLE'] === 'partitioned' }: FixtureOptions = {},
+): Fixture<AnyDatabase> {
   let opened: Opened
   const outboxes: Pick<Outbox, 'stop'>[] = []
 
   beforeAll(async () => {
     opened = driver === drizzleOnPglite ? openInProcess() : await openOnServer(driver)
     const publisher = handlersPublisher({ handlers: {} })
-    const partitioned = process.env['OUTBOX_TABLE'] === 'partitioned'
     await createOutbox({ db: opened.db, publisher }).migrate({ partitioned })
   })
   afterEach(async () => {

@@ -160,7 +160,7 @@ interface PartitionPart {
 export interface PartitionStore {
   /** null: the table has no partitions. */
   find(olderThanMs: number): Promise<PartitionsFound | null>
-  /** Makes the partition of a day. Returns false if the day has rows in the default partition, and so stays there. */
+  /** Makes the partition of a day. Returns false if there is one, or if the day has rows in the default partition. */
   make(day: string): Promise<boolean | null>
   /** Looks at the next rows of a partition; `before` is null for its newest ones. */
   look(
