@@ -8,8 +8,8 @@ export interface TableName {
   readonly name: string
 }
 
-/** Postgres silently cuts names at 63 bytes. Our longest suffix, `_available_idx`, must still fit. */
-const MAX_BYTES = { schema: 63, table: 63 - '_available_idx'.length }
+/** Postgres silently cuts names at 63 bytes. Our longest suffix, `_dead_lane_idx`, must still fit. */
+const MAX_BYTES = { schema: 63, table: 63 - '_dead_lane_idx'.length }
 
 export function checkName(option: keyof typeof MAX_BYTES, value: unknown): string {
   const fits =
