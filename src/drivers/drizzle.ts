@@ -1,7 +1,7 @@
 // Drizzle over any Postgres driver. It has no hook for savepoints or for the end of a transaction, so the callback gets
 // a proxy of the transaction, with a session of its own. Drizzle also does not say whether COMMIT committed or rolled
 // back, so no statement may get through that would end the transaction, or fail behind the save.
-import { noTransaction, overError } from '../errors.ts'
+import { noTransaction } from '../errors.ts'
 import type { Statement } from './sql.ts'
 import { deadEnd } from './dead-end.ts'
 import type {
@@ -12,7 +12,7 @@ import type {
   TransactionWatch,
 } from './driver.ts'
 import { onOwnConnection } from './drizzle-connection.ts'
-import { type Life, noteLoss, runInClient } from './lost-connection.ts'
+import { type Life, noteLoss, OVER, runInClient } from './lost-connection.ts'
 import { keepArrayTypes } from './postgres-js-types.ts'
 import { markTransactions, unmarked } from './mark-transactions.ts'
 import { refuseControl } from './transaction-text.ts'
@@ -46,7 +46,7 @@ export function drizzleDatabase<TDb extends DrizzleDatabase>(
         try {
           return await work(openTransaction(tx, life))
         } finally {
-          life.end ??= { error: overError('the transaction was used') }
+          life.end ??= OVER
         }
       }
       const begin = (callback: typeof run) => {

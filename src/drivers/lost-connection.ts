@@ -1,10 +1,18 @@
 // A transaction whose connection died. postgres.js rejects it at once, but still sends ROLLBACK or COMMIT when the callback
 // settles. There is nothing left to write to, and the resulting exception ends the process (porsager/postgres#1208).
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { overError } from '../errors.ts'
 
 /** Set when the transaction is over, whatever ended it. */
 export interface Life {
   end: { readonly error: unknown } | null
+}
+
+/** The end that every transaction comes to. Its error, with a stack, is made only for code that comes too late. */
+export const OVER: NonNullable<Life['end']> = {
+  get error() {
+    return overError('the transaction was used')
+  },
 }
 
 /** Connection errors have an errno; Postgres errors have a severity. */

@@ -2,10 +2,10 @@
 // gets postgres.js's own TransactionSql. Two things are prevented: that ROLLBACK on a lost connection throws where no
 // caller can catch it, and that queries are sent after the unit of work has ended.
 import type { Sql, TransactionSql } from 'postgres'
-import { noTransaction, OutboxOptionsError, overError } from '../errors.ts'
+import { noTransaction, OutboxOptionsError } from '../errors.ts'
 import type { Database, OpenTransaction, TransactionWatch } from './driver.ts'
 import { deadEnd } from './dead-end.ts'
-import { type Life, noteLoss, runInClient } from './lost-connection.ts'
+import { type Life, noteLoss, OVER, runInClient } from './lost-connection.ts'
 import { markTransactions, unmarked } from './mark-transactions.ts'
 import { keepArrayTypes } from './postgres-js-types.ts'
 import { buildPostgresJs, queryPostgresJs, readPostgresJs } from './postgres-js-query.ts'
@@ -65,7 +65,7 @@ async function begin<TTypes extends Types, T>(
     life.end = { error }
     throw error
   } finally {
-    life.end ??= { error: overError('the transaction was used') }
+    life.end ??= OVER
   }
 }
 
