@@ -21,18 +21,32 @@ interface Session {
 
 const ignore = () => {}
 
-/** Runs the transaction on the database or, if its connections come from such a pool, on a copy of it. */
-export async function onOwnConnection<T>(
+/** Returns what runs a transaction on the database or, if its connections come from such a pool, on a copy of it. */
+export function onOwnConnection(
   db: DrizzleDatabase,
   session: Session | undefined,
-  transact: (db: DrizzleDatabase) => Promise<T>,
-): Promise<T> {
+): <T>(transact: (db: DrizzleDatabase) => Promise<T>) => Promise<T> {
   const pool = session?.client
   if (session && isPostgresJs(pool)) {
-    // Drizzle begins on the client, whose begin() may be marked as the application's.
-    return await transact(copyOf(db, session, { begin: unmarked(pool, 'begin') }))
+    // Drizzle begins on the client, whose begin() may be marked as the application's, now or later.
+    const begin = {
+      get begin() {
+        return unmarked(pool, 'begin')
+      },
+    }
+    const own = copyOf(db, session, begin)
+    return (transact) => transact(own)
   }
-  if (!session || !isPool(pool)) return await transact(db)
+  if (!session || !isPool(pool)) return (transact) => transact(db)
+  return (transact) => onPool(db, session, pool, transact)
+}
+
+async function onPool<T>(
+  db: DrizzleDatabase,
+  session: Session,
+  pool: Pool,
+  transact: (db: DrizzleDatabase) => Promise<T>,
+): Promise<T> {
   let giveBack: Connection['release'] = ignore
   let connection: Connection | null = null
   const connect = async () => {

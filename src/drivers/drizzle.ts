@@ -26,6 +26,7 @@ export function drizzleDatabase<TDb extends DrizzleDatabase>(
   db: TDb,
 ): Database<DrizzleTransaction, TDb> {
   const { $client } = db as { $client?: unknown }
+  const onConnection = onOwnConnection(db, sessionOf(db))
   return {
     client: $client ?? db,
     query: async (statement, options) => {
@@ -50,7 +51,7 @@ export function drizzleDatabase<TDb extends DrizzleDatabase>(
         }
       }
       const begin = (callback: typeof run) => {
-        const transaction = onOwnConnection(db, sessionOf(db), (own) =>
+        const transaction = onConnection((own) =>
           unmarked(db, 'transaction', own)(callback, config),
         )
         // If it fails while the work goes on, its connection is gone.
@@ -121,18 +122,16 @@ function guard(
     if (life.end) throw life.end.error
   }
   const session = guardSession(sessionOf(tx), { check, failed: (error) => noteLoss(life, error) })
-  const onSession = { session: { value: session } }
-  const own = Object.create(tx, {
-    ...onSession,
-    _: { value: { ...(tx as { _?: object })._, session } },
-  }) as DrizzleTransaction
+  const own = copyWith(tx, { session, _: { ...(tx as { _?: object })._, session } })
   return new Proxy(own, {
     get(target, property) {
       if (property === 'transaction') return savepoint
       const value: unknown = Reflect.get(target, property, target)
       // Relational queries were made with the session that Drizzle knows.
       if (property === 'query')
-        return mapOnRead(value, (builder) => Object.create(builder, onSession))
+        return mapOnRead(value, (builder) =>
+          Object.create(builder, { session: { value: session } }),
+        )
       return typeof value === 'function' ? value.bind(target) : value
     },
   })
@@ -164,7 +163,12 @@ function guardSession(session: Session | undefined, watch: QueryWatch): Session 
     }
     return guardPrepared(session.prepareQuery(query, ...rest), watch)
   }
-  return Object.create(session, { prepareQuery: { value: prepareQuery } }) as Session
+  return copyWith(session, { prepareQuery })
+}
+
+// Each transaction is a fresh object. To inherit from it takes V8 3.6 us, to copy it 0.2.
+function copyWith<T extends object>(one: T, changes: object): T {
+  return Object.assign(Object.create(Object.getPrototypeOf(one) as object), one, changes) as T
 }
 
 /** A prepared query in Drizzle's sense: checked each time it is executed. */
