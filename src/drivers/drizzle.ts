@@ -34,10 +34,7 @@ export function drizzleDatabase<TDb extends DrizzleDatabase>(
       keepArrayTypes($client)
       return rows
     },
-    begin: async <T>(
-      work: (open: OpenTransaction<DrizzleTransaction>) => Promise<T>,
-      settings = {},
-    ) => {
+    begin: <T>(work: (open: OpenTransaction<DrizzleTransaction>) => Promise<T>, settings = {}) => {
       // Drizzle turns an empty settings object into an invalid statement.
       const config = Object.keys(settings).length > 0 ? settings : undefined
       // The work ends before COMMIT, the connection at any time.
@@ -58,7 +55,7 @@ export function drizzleDatabase<TDb extends DrizzleDatabase>(
         transaction.catch((error: unknown) => (life.end ??= { error }))
         return transaction
       }
-      return await runInClient(connection, begin, run)
+      return runInClient(connection, begin, run)
     },
     // The opener of the transaction knows when it is over.
     join(tx) {

@@ -56,7 +56,7 @@ export class OpenUnit {
   }
 
   run<T>(work: (tx: unknown) => Promise<T> | T): Promise<T> {
-    return runInside(this.#root, async () => awaitAll(work(this.#root.tx)))
+    return runInside(this.#root, async () => await awaitAll(work(this.#root.tx)))
   }
 
   readonly emit: Emit = ((...given: EmitArguments) => {

@@ -150,26 +150,28 @@ export class UnitsOfWork {
     if (backlog) await backlog.refresh()
     let saved: Saved | null = null
     let thrown: { error: unknown } | null = null
+    let result: T
 
-    const transaction = db.begin(async (open) => {
-      const unit = new OpenUnit({ open, options, backlog, owner: this, client: db.client })
-      try {
-        const result = await unit.run((unitTx) => work(unitTx as never, unit.emit as never))
-        saved = await this.#save(open, unit.finish())
-        return result
-      } catch (error) {
-        unit.seal()
-        thrown = { error }
-        throw error
-      }
-    }, settings)
-
-    // Rule 3: only a confirmed COMMIT gets past this line. If the outcome of COMMIT is unknown, nothing is published
-    // here, and the fallback finds the rows if they exist.
-    const result = await transaction.catch((error) => {
+    try {
+      // Rule 3: only a confirmed COMMIT gets past this statement. If the outcome of COMMIT is unknown, nothing is
+      // published here, and the fallback finds the rows if they exist.
+      result = await db.begin(async (open) => {
+        const unit = new OpenUnit({ open, options, backlog, owner: this, client: db.client })
+        try {
+          const answer = await unit.run((unitTx) => work(unitTx as never, unit.emit as never))
+          const events = unit.finish()
+          if (events.length > 0) saved = await this.#save(open, events)
+          return answer
+        } catch (error) {
+          unit.seal()
+          thrown = { error }
+          throw error
+        }
+      }, settings)
+    } catch (error) {
       // A failed ROLLBACK must not hide the error that the work threw.
-      throw thrown ? thrown.error : error
-    })
+      throw thrown ? (thrown as { error: unknown }).error : error
+    }
     if (saved === null) return result
     const { events, lease } = saved as Saved
     backlog?.saved(events.length)
@@ -178,9 +180,8 @@ export class UnitsOfWork {
   }
 
   /** The last statement before COMMIT. Events that the immediate path would not take are saved without a lease. */
-  async #save(open: Executor, events: readonly PreparedEvent[]): Promise<Saved | null> {
+  async #save(open: Executor, events: readonly PreparedEvent[]): Promise<Saved> {
     const { store, options, delivery } = this.#parts
-    if (events.length === 0) return null
     const { thresholdMs, workerId } = options
     const token = this.#token
     const ms = delivery.takesAny(events) ? thresholdMs : 0

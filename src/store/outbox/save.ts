@@ -22,13 +22,14 @@ export interface SavedRow {
 }
 
 export function saveStatement(context: StatementContext) {
+  const { rules } = context
   const { lockLanes, insert } = parts(context)
   return async (
     tx: Executor,
     events: readonly PreparedEvent[],
     lease: Lease,
   ): Promise<SavedEvent[]> => {
-    await lockLanes(tx, events)
+    if (rules.lockKeys) await lockLanes(tx, events)
     const rows = await run<SavedRow>(tx, 'save events', insert(events, lease), PREPARE)
     if (rows.length === 1) return [toSaved(events[0]!, rows[0]!)]
     const byId = new Map(rows.map((row) => [row.id, row]))
@@ -40,6 +41,7 @@ export function saveStatement(context: StatementContext) {
 // it, or never begun one, and an INSERT outside of it would commit at once. So the first statement leaves a mark that lasts
 // as long as its transaction, and the INSERT inserts only where it finds the mark.
 export function saveInStatement(context: StatementContext) {
+  const { rules } = context
   const { lockLanes, insert } = parts(context)
   return async (tx: Executor, events: readonly PreparedEvent[], workerId: string) => {
     const mark = randomUUID()
@@ -50,7 +52,7 @@ export function saveInStatement(context: StatementContext) {
     // All at once, so that a COMMIT that does not wait for them comes behind them where the client sends in this order.
     const [, , [row]] = await Promise.all([
       run(tx, 'mark the transaction', setMark),
-      lockLanes(tx, events),
+      rules.lockKeys ? lockLanes(tx, events) : null,
       run<{ transaction: string }>(tx, 'save events', query, PREPARE),
     ])
     if (!row) throw noTransaction()
@@ -67,7 +69,6 @@ function parts({ outbox, rules }: StatementContext) {
   // The locks are taken in the order of their hashes, so two units of work cannot deadlock here, and only the INSERT
   // and COMMIT follow. This is a separate statement, so that the INSERT sees what was committed while it waited.
   async function lockLanes(tx: Executor, events: readonly PreparedEvent[]) {
-    if (!rules.lockKeys) return
     const lanes = JSON.stringify(events.map(({ lane }) => lane))
     await run(
       tx,
