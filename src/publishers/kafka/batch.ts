@@ -15,7 +15,6 @@ interface Entry {
 /** An event on its way to one partition. */
 export interface Outgoing extends Entry {
   readonly message: Message
-  readonly bytes: number
 }
 
 /** An event whose envelope could not be written. */
@@ -26,7 +25,8 @@ interface Unwritten extends Entry {
 export class KafkaBatch {
   readonly entries: readonly (Outgoing | Unwritten)[]
   readonly #rules: PublishRules
-  readonly #results = new Map<Entry, PublishResult>()
+  /** By the place of the event. */
+  readonly #results: PublishResult[] = []
   readonly #failedLanes = new Map<number, { failure: PublishFailure; place: number }>()
   /** When no further request may begin, by performance.now(). */
   readonly closesAt: number
@@ -43,7 +43,7 @@ export class KafkaBatch {
   }
 
   conclude(entry: Entry, result: PublishResult): void {
-    this.#results.set(entry, result)
+    this.#results[entry.place] = result
     if (result.ok || (result.kind === 'permanent' && !this.#rules.deadLettersHold)) return
     this.#failedLanes.set(entry.event.lane, { failure: result, place: entry.place })
   }
@@ -74,7 +74,7 @@ export class KafkaBatch {
   }
 
   results(): PublishResult[] {
-    return this.entries.map((entry) => this.#results.get(entry)!)
+    return this.entries.map(({ place }) => this.#results[place]!)
   }
 }
 
@@ -86,9 +86,5 @@ function toEntry(
   if ('ok' in written) return { event, place, failure: written }
   const { value, headers, contentType } = written
   if (contentType !== undefined) headers['content-type'] = contentType
-  let bytes = Buffer.byteLength(value) + Buffer.byteLength(event.aggregateId)
-  for (const [name, text] of Object.entries(headers)) {
-    bytes += Buffer.byteLength(name) + Buffer.byteLength(text)
-  }
-  return { event, place, bytes, message: { key: event.aggregateId, value, headers } }
+  return { event, place, message: { key: event.aggregateId, value, headers } }
 }

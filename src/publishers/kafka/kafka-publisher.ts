@@ -233,18 +233,29 @@ function producerConfig(retries: number, partitions: KafkaPartitions) {
   return { idempotent: false, retry, createPartitioner: partitions.createPartitioner }
 }
 
-function chunksOf(lane: readonly Outgoing[], maxBytes: number): Outgoing[][] {
+/** Cuts events into requests. One alone is a request whatever its size, so it is not measured. */
+function chunksOf(lane: readonly Outgoing[], maxBytes: number): (readonly Outgoing[])[] {
+  if (lane.length === 1) return [lane]
   const chunks: Outgoing[][] = []
   let room = 0
   for (const outgoing of lane) {
-    if (chunks.length === 0 || outgoing.bytes > room) {
+    const bytes = bytesOf(outgoing)
+    if (chunks.length === 0 || bytes > room) {
       chunks.push([])
       room = maxBytes
     }
     chunks.at(-1)!.push(outgoing)
-    room -= outgoing.bytes
+    room -= bytes
   }
   return chunks
+}
+
+function bytesOf({ event, message: { value, headers } }: Outgoing): number {
+  let bytes = Buffer.byteLength(value!) + Buffer.byteLength(event.aggregateId)
+  for (const [name, text] of Object.entries(headers as Record<string, string>)) {
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(text)
+  }
+  return bytes
 }
 
 function isTransient(result: PublishResult): result is PublishFailure {

@@ -9,11 +9,15 @@ const STUCK_MS = 2_000
 /** A limit, so that connections to a broker that accepts them and never responds do not pile up. */
 const MAX_LINES = 4
 
+interface Call {
+  readonly begunAt: number
+}
+
 interface Line {
   readonly producer: Producer
   readonly ready: Promise<void>
   /** The calls that have not settled, oldest first. The connect is the first. */
-  readonly pending: Set<{ readonly begunAt: number }>
+  readonly pending: Set<Call>
   failed: boolean
   retired: boolean
 }
@@ -33,10 +37,13 @@ export class KafkaProducers {
 
   async sendBatch(batch: ProducerBatch): Promise<RecordMetadata[]> {
     const line = this.#take()
-    return await this.#track(line, async () => {
+    const call = beginCall(line)
+    try {
       await line.ready
       return await line.producer.sendBatch(batch)
-    })
+    } finally {
+      this.#endCall(line, call)
+    }
   }
 
   /** Marks the current line as failed, so that the next send does not use it. */
@@ -61,21 +68,24 @@ export class KafkaProducers {
     const ready = producer.connect()
     const line: Line = { producer, ready, pending: new Set(), failed: false, retired: false }
     this.#lines.add(line)
-    void this.#track(line, () => ready).catch(() => {
-      line.failed = true
-    })
+    void this.#watchConnect(line)
     return line
   }
 
-  async #track<T>(line: Line, call: () => Promise<T>): Promise<T> {
-    const pending = { begunAt: performance.now() }
-    line.pending.add(pending)
+  async #watchConnect(line: Line): Promise<void> {
+    const call = beginCall(line)
     try {
-      return await call()
+      await line.ready
+    } catch {
+      line.failed = true
     } finally {
-      line.pending.delete(pending)
-      if (line.retired && line.pending.size === 0) void this.#close(line).catch(() => {})
+      this.#endCall(line, call)
     }
+  }
+
+  #endCall(line: Line, call: Call): void {
+    line.pending.delete(call)
+    if (line.retired && line.pending.size === 0) void this.#close(line).catch(() => {})
   }
 
   #retire(line: Line): void {
@@ -89,6 +99,12 @@ export class KafkaProducers {
     await line.ready.catch(() => {})
     await line.producer.disconnect()
   }
+}
+
+function beginCall({ pending }: Line): Call {
+  const call = { begunAt: performance.now() }
+  pending.add(call)
+  return call
 }
 
 function isStuck({ failed, pending }: Line): boolean {
