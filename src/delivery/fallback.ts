@@ -30,7 +30,11 @@ interface Claim {
   readonly isProbe: boolean
   readonly limit: number
   readonly from: ClaimSource
+  /** The lanes that wait, if it looks at these. */
+  readonly lanes: ReadonlyMap<number, number>
 }
+
+const NO_LANES: Claim['lanes'] = new Map()
 
 interface Taken {
   readonly batch: readonly LeasedEvent[]
@@ -139,17 +143,18 @@ export class Fallback {
     return this.#parts.recorder.isBehind ? [] : this.#parts.gate.claims(this.#size.next)
   }
 
-  /** What to claim: of each plan what is due, and with it the lanes that wait. */
+  /** What to claim: the lanes that wait, and of each plan what is due. */
   async #claims(plans: readonly ClaimPlan[]): Promise<Claim[]> {
     const dueTopics = await this.#dueTopics(plans)
-    const lanes = this.#lanes.current()
-    return plans.flatMap((plan) => {
+    return plans.flatMap((plan): Claim[] => {
       const { isProbe, limit, onlyTopics, exceptTopics } = plan
       const topics = dueTopics.filter((topic) => isWithin(topic, plan))
       if (topics.length === 0) this.#foundNothing(isProbe, onlyTopics ?? [])
-      const due = topics.length > 0 ? [{ isProbe, limit, from: { topics } }] : []
-      if (isProbe || lanes.length === 0) return due
-      return [{ isProbe, limit, from: { lanes, onlyTopics, exceptTopics } }, ...due]
+      const due = topics.length > 0 ? [{ isProbe, limit, from: { topics }, lanes: NO_LANES }] : []
+      const lanes = isProbe ? NO_LANES : this.#lanes.take()
+      if (lanes.size === 0) return due
+      const from = { lanes: [...lanes.keys()], onlyTopics, exceptTopics }
+      return [{ isProbe, limit, from, lanes }, ...due]
     })
   }
 
@@ -198,19 +203,24 @@ export class Fallback {
     return { claimed: batch.length, isFull, mayBeMore: ended > 0 }
   }
 
-  async #claim({ isProbe, limit, from }: Claim): Promise<Taken> {
+  async #claim({ isProbe, limit, from, lanes }: Claim): Promise<Taken> {
     const { store, options, leases, waiting } = this.#parts
     const { thresholdMs, workerId } = options
     // Each claim has its own token, which also fences off earlier work of this process on the row.
     const token = randomUUID()
     const deadline = performance.now() + thresholdMs
     const lease = { token, workerId, ms: thresholdMs }
-    const { events, isFull, waitingLanes } = await store.claim({ lease, limit, from })
+    const claimed = await store.claim({ lease, limit, from }).catch((error: unknown) => {
+      this.#lanes.putBack(lanes)
+      throw error
+    })
+    const { events, isFull, waitingLanes } = claimed
+    const done = new Set(events.map(({ lane }) => lane))
+    this.#lanes.putBack(new Map([...lanes].filter(([lane]) => !done.has(lane))))
     const batch = events.map((event): LeasedEvent => {
       return { event, token, path: 'fallback', committedAt: null, deadline, outcome: null }
     })
     leases.take(batch)
-    this.#lanes.remove(events.map(({ lane }) => lane))
     const hasNewLanes = this.#lanes.add(waitingLanes)
     if (waitingLanes.length > 0) waiting.ring()
     // A probe takes one event, which says nothing of a backlog.

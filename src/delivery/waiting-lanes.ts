@@ -23,11 +23,17 @@ export class WaitingLanes {
     return this.#until.size > before
   }
 
-  /** Those that are still worth a look. */
-  current(): number[] {
+  /** Those that are still worth a look. Whoever takes them puts back those that still wait. */
+  take(): ReadonlyMap<number, number> {
     const now = performance.now()
-    for (const [lane, until] of this.#until) if (until < now) this.#until.delete(lane)
-    return [...this.#until.keys()]
+    const taken = new Map([...this.#until].filter(([, until]) => until >= now))
+    this.#until.clear()
+    return taken
+  }
+
+  /** As they were taken, unless somebody has added them meanwhile. */
+  putBack(lanes: ReadonlyMap<number, number>): void {
+    for (const [lane, until] of lanes) if (!this.#until.has(lane)) this.#until.set(lane, until)
   }
 
   remove(lanes: Iterable<number>): void {

@@ -1,6 +1,5 @@
 // Which topics have something due. One lookup per topic that is known, from when on horizon.ts says. Topics that are not
-// known yet are looked for between those that are, where no entry of a known topic is in the way. One look at a time, so
-// that each knows what the one before it found.
+// known yet are looked for between those that are, where no entry of a known topic is in the way.
 import { performance } from 'node:perf_hooks'
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
@@ -32,15 +31,12 @@ export function dueTopicsStatement(context: StatementContext) {
     (select o.topic from ${outbox} o where ${isDueIndexed(o)} and o.topic > gap.low and gap.high is null
       order by o.topic limit 1)`
 
-  let turn: Promise<unknown> = Promise.resolve()
   let searchAt = 0
-  return async (): Promise<string[]> => {
-    const mine = turn.then(look)
-    turn = mine.catch(() => {})
-    return await mine
-  }
+  let learned = 0
+  return look
 
   async function look(): Promise<string[]> {
+    const learnedBefore = learned
     const searches = performance.now() >= searchAt
     const topics = encodeArray([...horizon.since.keys()])
     const since = encodeArray([...horizon.since.values()].map(String))
@@ -75,8 +71,12 @@ export function dueTopicsStatement(context: StatementContext) {
     const firsts = rows.flatMap(({ topic, first }) =>
       topic === null ? [] : [[topic, first === null ? null : Number(first)] as const],
     )
-    const found = { now: Number(now), ...readSnapshot(snapshot), firstByTopic: new Map(firsts) }
-    if (horizon.learn(found)) return await look()
+    // One at a time: a look that began before the last one had ended may have seen less than that.
+    if (learned === learnedBefore) {
+      learned += 1
+      const found = { now: Number(now), ...readSnapshot(snapshot), firstByTopic: new Map(firsts) }
+      if (horizon.learn(found)) return await look()
+    }
     return firsts
       .filter((entry): entry is [string, number] => entry[1] !== null && entry[1] <= Number(now))
       .toSorted(([, one], [, other]) => one - other)

@@ -123,7 +123,7 @@ it('begins with another topic each time, so that a backlog holds up no other', a
 })
 
 it('looks at lanes that wait, for a while, until it has taken from them', async () => {
-  const left: ReturnType<typeof outboxEvent>[][] = [[], [], [{ ...outboxEvent(), lane: 7 }]]
+  const left: ReturnType<typeof outboxEvent>[][] = [[], [{ ...outboxEvent(), lane: 7 }]]
   const { fallback, claims, rung } = setUp({
     claim: async () => left.shift() ?? [],
     waitingLanes: [7, 8],
