@@ -1,6 +1,7 @@
 // Drizzle over any Postgres driver. It has no hook for savepoints or for the end of a transaction, so the callback gets
 // a proxy of the transaction, with a session of its own. Drizzle also does not say whether COMMIT committed or rolled
 // back, so no statement may get through that would end the transaction, or fail behind the save.
+import { types } from 'node:util'
 import { noTransaction } from '../errors.ts'
 import type { Statement } from './sql.ts'
 import { deadEnd } from './dead-end.ts'
@@ -163,8 +164,12 @@ function guardSession(session: Session | undefined, watch: QueryWatch): Session 
   return copyWith(session, { prepareQuery })
 }
 
-// Each transaction is a fresh object. To inherit from it takes V8 3.6 us, to copy it 0.2.
+// Each transaction is a fresh object. To inherit from it takes V8 3.6 us, to copy it 0.2. A copy of a proxy, such as one that
+// traces queries, would lose what that does.
 function copyWith<T extends object>(one: T, changes: object): T {
+  if (types.isProxy(one)) {
+    return Object.create(one, Object.getOwnPropertyDescriptors(changes)) as T
+  }
   return Object.assign(Object.create(Object.getPrototypeOf(one) as object), one, changes) as T
 }
 
