@@ -3,7 +3,7 @@
 // of indexes and rows that Postgres read, by a connection of the outbox's own.
 import { performance } from 'node:perf_hooks'
 import { sql } from 'drizzle-orm'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { connect } from '../../support/servers/database.ts'
 import { useFixture } from '../../support/fixture.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
@@ -50,11 +50,14 @@ async function readByOneRound(): Promise<number> {
     batchSize: 1_000,
   })
   // Learns which topics there are and what is out of reach, puts off what is held, and passes what is dead.
-  const until = performance.now() + 1_500
-  do {
+  // Dead entries are passed by a look that comes a second after another one.
+  const poll = async () => {
     await insert(1)
     await outbox.pollOnce()
-  } while (performance.now() < until)
+  }
+  await poll()
+  for (const until = performance.now() + 1_100; performance.now() < until; ) await poll()
+  await poll()
   await insert(10)
   await connection.db.execute(sql`select pg_stat_force_next_flush()`)
   const before = await countReads()
@@ -80,8 +83,8 @@ async function countReads(): Promise<number> {
   return row!['reads'] as number
 }
 
-it.each([
-  ['nothing', async () => {}],
+const scenes: [string, () => Promise<void>][] = [
+  ['nothing but history', () => insert(MANY, { status: 'published' })],
   ['events of a topic that is out of reach', () => insert(MANY, { topic: 'away' })],
   ['events that rest after a failure', () => insert(MANY, { status: 'failed', dueInHours: 1 })],
   [
@@ -91,11 +94,20 @@ it.each([
       await insert(MANY, { lane: 'one' })
     },
   ],
-])('reads no more for %s in its way', { timeout: 120_000 }, async (_, prepare) => {
-  await fixture.sql`alter table outbox set (autovacuum_enabled = off)`
-  await prepare()
-  expect(await readByOneRound()).toBeLessThan(300)
-})
+]
+
+describe.each(['never analyzed', 'analyzed while it was empty', 'just analyzed'])(
+  'in a table that was %s',
+  (when) => {
+    it.each(scenes)('reads no more for %s in its way', { timeout: 120_000 }, async (_, prepare) => {
+      await fixture.sql`alter table outbox set (autovacuum_enabled = off)`
+      if (when === 'analyzed while it was empty') await fixture.sql`vacuum analyze outbox`
+      await prepare()
+      if (when === 'just analyzed') await fixture.sql`vacuum analyze outbox`
+      expect(await readByOneRound()).toBeLessThan(300)
+    })
+  },
+)
 
 it.each([
   ['has only read', 'select 1'],
