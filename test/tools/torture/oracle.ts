@@ -1,5 +1,5 @@
 // The verdict: what the journal says was committed, against what the topics hold. The workers' own numbers are
-// not asked, and of the outbox table only how much is left in it.
+// not asked; what the table says is compared at the end (tables.ts).
 import postgres from 'postgres'
 import { readTopic, type TopicMessage } from '../../support/servers/topic-reader.ts'
 import { TOPICS, topicOf } from './business.ts'

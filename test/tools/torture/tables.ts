@@ -15,6 +15,7 @@ export async function prepareTables(url: string, options: MigrateOptions = {}): 
     await client.unsafe(TABLES)
     const publisher = handlersPublisher({ handlers: {} })
     await createOutbox({ db: drizzle(client), publisher }).migrate(options)
+    await client.unsafe(REMEMBER_PURGED)
   } finally {
     await client.end()
   }
@@ -40,10 +41,18 @@ export async function drain(url: string): Promise<void> {
   }
 }
 
+/** Workers purge old rows. What they take away is remembered, so that the oracle can ask for it. */
+const REMEMBER_PURGED = `
+  create table purged (id uuid, status text);
+  create function remember_purged() returns trigger language plpgsql as $$
+    begin insert into purged values (old.id, old.status); return null; end $$;
+  create trigger remember_purged after delete on outbox
+    for each row execute function remember_purged()`
+
 export interface InTable {
   /** Neither published nor dead. */
   readonly left: number
-  /** Committed events that the table holds as published or dead: nothing is purged within a run. */
+  /** Committed events that are published or dead in the table, or were when they were purged. */
   readonly recorded: number
   readonly dead: number
 }
@@ -56,7 +65,8 @@ export async function readTable(url: string): Promise<InTable> {
       select count(*) filter (where o.status not in ('published', 'dead_letter'))::int as left,
         count(j.event_id) filter (where o.status in ('published', 'dead_letter'))::int as recorded,
         count(*) filter (where o.status = 'dead_letter')::int as dead
-      from outbox o left join journal j on j.event_id::text = o.id::text`
+      from (select id, status from outbox union all select id, status from purged) o
+      left join journal j on j.event_id = o.id`
     return row
   } finally {
     await client.end()
