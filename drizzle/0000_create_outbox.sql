@@ -23,7 +23,7 @@ CREATE TABLE "outbox" (
 	CONSTRAINT "outbox_status_check" CHECK ("outbox"."status" in ('pending', 'failed', 'published', 'dead_letter'))
 );
 --> statement-breakpoint
-CREATE INDEX "outbox_due_idx" ON "outbox" USING btree ("topic","available_at","seq") WHERE "outbox"."status" in ('pending', 'failed');--> statement-breakpoint
-CREATE INDEX "outbox_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."status" <> 'published' and "outbox"."status" <> 'dead_letter';--> statement-breakpoint
-CREATE INDEX "outbox_dead_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."status" <> 'pending' and "outbox"."status" <> 'failed' and "outbox"."status" <> 'published';--> statement-breakpoint
-CREATE INDEX "outbox_dead_idx" ON "outbox" USING btree ("seq") WHERE "outbox"."status" = 'dead_letter';
+CREATE INDEX "outbox_due_idx" ON "outbox" USING btree ("topic","available_at","seq") WHERE "outbox"."topic" <> '' and "outbox"."status" in ('pending', 'failed');--> statement-breakpoint
+CREATE INDEX "outbox_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."lane" >= 0 and "outbox"."status" in ('pending', 'failed');--> statement-breakpoint
+CREATE INDEX "outbox_dead_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."lane" >= 0 and "outbox"."status" = 'dead_letter';--> statement-breakpoint
+CREATE INDEX "outbox_dead_idx" ON "outbox" USING btree ("seq") WHERE "outbox"."seq" > 0 and "outbox"."status" = 'dead_letter';

@@ -14,12 +14,11 @@ DECLARE
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN RETURN null; END IF;
   earlier := array(select p.seq from "outbox" p where p.lane = own_lane and p.seq < place
-    and p.status <> 'published' and p.status <> 'dead_letter' limit 1001);
+    and p.lane >= 0 and p.status in ('pending', 'failed') limit 1001);
   IF cardinality(earlier) > 1000 THEN RETURN null; END IF;
   IF dead_letters_hold THEN
     earlier := earlier || array(select p.seq from "outbox" p where p.lane = own_lane and p.seq < place
-      and p.status <> 'pending' and p.status <> 'failed' and p.status <> 'published'
-      and p.aggregate_type <> 'aftercommit.dead_letter' order by p.seq limit 1);
+      and p.lane >= 0 and p.status = 'dead_letter' and p.aggregate_type <> 'aftercommit.dead_letter' order by p.seq limit 1);
   END IF;
   RETURN earlier;
 END $aftercommit$;

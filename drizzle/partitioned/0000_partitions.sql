@@ -19,10 +19,10 @@ ALTER TABLE "outbox" ALTER COLUMN "seq" SET DEFAULT nextval($name$"outbox_seq_se
 ALTER TABLE "outbox_before" ALTER COLUMN "seq" DROP IDENTITY;--> statement-breakpoint
 -- The same definitions as in 0000_create_outbox.sql: attaching the old table then takes its indexes as they are.
 ALTER TABLE "outbox" ADD CONSTRAINT "outbox_pkey" PRIMARY KEY ("id");--> statement-breakpoint
-CREATE INDEX "outbox_due_idx" ON "outbox" USING btree ("topic","available_at","seq") WHERE "outbox"."status" in ('pending', 'failed');--> statement-breakpoint
-CREATE INDEX "outbox_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."status" <> 'published' and "outbox"."status" <> 'dead_letter';--> statement-breakpoint
-CREATE INDEX "outbox_dead_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."status" <> 'pending' and "outbox"."status" <> 'failed' and "outbox"."status" <> 'published';--> statement-breakpoint
-CREATE INDEX "outbox_dead_idx" ON "outbox" USING btree ("seq") WHERE "outbox"."status" = 'dead_letter';--> statement-breakpoint
+CREATE INDEX "outbox_due_idx" ON "outbox" USING btree ("topic","available_at","seq") WHERE "outbox"."topic" <> '' and "outbox"."status" in ('pending', 'failed');--> statement-breakpoint
+CREATE INDEX "outbox_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."lane" >= 0 and "outbox"."status" in ('pending', 'failed');--> statement-breakpoint
+CREATE INDEX "outbox_dead_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."lane" >= 0 and "outbox"."status" = 'dead_letter';--> statement-breakpoint
+CREATE INDEX "outbox_dead_idx" ON "outbox" USING btree ("seq") WHERE "outbox"."seq" > 0 and "outbox"."status" = 'dead_letter';--> statement-breakpoint
 -- For every id that no other partition covers, so that no INSERT fails for want of one.
 CREATE TABLE "outbox_default" PARTITION OF "outbox" DEFAULT;--> statement-breakpoint
 -- The first id of a day (UTC).
@@ -94,8 +94,8 @@ BEGIN
   LOCK TABLE ONLY "outbox" IN ACCESS EXCLUSIVE MODE;
   IF NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = part AND inhparent = parent) THEN RETURN false; END IF;
   EXECUTE format('LOCK TABLE %s, %s IN ACCESS EXCLUSIVE MODE', $name$"outbox_default"$name$, part::regclass);
-  EXECUTE format('SELECT EXISTS (SELECT FROM %1$s WHERE status in (''pending'', ''failed''))
-    OR EXISTS (SELECT FROM %1$s WHERE status = ''dead_letter'')', part::regclass) INTO unfinished;
+  EXECUTE format('SELECT EXISTS (SELECT FROM %1$s WHERE topic <> '''' AND status in (''pending'', ''failed''))
+    OR EXISTS (SELECT FROM %1$s WHERE seq > 0 AND status = ''dead_letter'')', part::regclass) INTO unfinished;
   IF unfinished THEN RETURN false; END IF;
   EXECUTE format('DROP TABLE %s', part::regclass);
   RETURN true;

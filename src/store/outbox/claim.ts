@@ -37,6 +37,7 @@ const isPutOff = (row: SQL) =>
   sql`(${row}.available_at > now() and ${row}.lease_token is null and ${row}.status = 'pending')`
 
 interface ClaimRow extends EventRow {
+  dueAt: AnyNumber
   goes: AnyNumber
   waits: AnyNumber
 }
@@ -65,18 +66,18 @@ export function claimStatement(context: StatementContext) {
       return sql`
         select f.* from unnest(${encodeArray(from.lanes.map(String))}::text::bigint[]) as l(lane)
         cross join lateral (
-          select o.id, o.seq, o.lane from ${outbox} o
+          select o.id, o.seq, o.lane, o.available_at from ${outbox} o
           where o.lane = l.lane and ${isLaneIndexed(o)} and (${isDue(o)} or ${isPutOff(o)})
             and ${isWanted(from)} and ${headMayGo}
           order by o.seq limit ${limit} for update skip locked
         ) f limit ${limit}`
     }
-    const since = encodeArray(from.topics.map((topic) => String(horizon.sinceOf(topic))))
+    const since = encodeArray(from.topics.map((topic) => String(horizon.claimsFrom(topic))))
     return sql`
       select f.* from unnest(${encodeArray(from.topics)}::text::text[], ${since}::text::float8[])
         as t(topic, since)
       cross join lateral (
-        select o.id, o.seq, o.lane from ${outbox} o
+        select o.id, o.seq, o.lane, o.available_at from ${outbox} o
         where o.topic = t.topic and ${isDueIndexed(o)} and ${isDue(o)}
           and o.available_at >= to_timestamp(t.since / 1000)
         order by o.available_at, o.seq limit ${limit} for update skip locked
@@ -92,7 +93,7 @@ export function claimStatement(context: StatementContext) {
         with found as materialized (${found(from, hiddenLimit(limit))}
         ), runs as materialized (
           select r.*, coalesce(case when goes and is_last then ${nextIsPutOff} end, false) as waits from (
-            select f.id, f.seq, f.lane, f.is_held, f.is_last,
+            select f.id, f.seq, f.lane, f.available_at, f.is_held, f.is_last,
               bool_and(f.ahead is not distinct from f.previous and not f.is_held)
                 over (partition by f.lane order by f.seq) as goes
             from (
@@ -114,15 +115,18 @@ export function claimStatement(context: StatementContext) {
           order by p.seq limit 1
         ) head on true
         where o.id = r.id ${'lanes' in from ? sql`and r.goes` : sql``}
-        returning ${EVENT_COLUMNS}, r.goes::int, (case when r.goes then r.waits
+        returning ${EVENT_COLUMNS}, date_part('epoch', r.available_at) * 1000 as "dueAt", r.goes::int, (case when r.goes then r.waits
           else not r.is_held and not coalesce(head.rests, false) end)::int as waits`,
     )
     const events: OutboxEvent[] = []
     const waitingLanes = new Set<number>()
-    for (const { goes, waits, ...row } of rows) {
+    const upTo = new Map<string, number>()
+    for (const { goes, waits, dueAt, ...row } of rows) {
       if (Number(goes)) events.push(toEvent(row))
       if (Number(waits)) waitingLanes.add(Number(row.lane))
+      upTo.set(row.topic, Math.max(Number(dueAt), upTo.get(row.topic) ?? 0))
     }
+    if ('topics' in from) for (const [topic, dueAt] of upTo) horizon.claimedUpTo(topic, dueAt)
     events.sort((a, b) => a.seq - b.seq)
     return { events, isFull: rows.length === limit, waitingLanes: [...waitingLanes] }
   }

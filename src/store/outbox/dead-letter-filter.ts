@@ -1,11 +1,11 @@
 // A filter for dead letters, as a condition on a table with the alias o.
 import { sql, type SQL } from '../../drivers/sql.ts'
 import type { DeadLetterFilter } from './outbox-store.ts'
-import { encodeArray } from './rows.ts'
+import { encodeArray, isDeadIndexed } from './rows.ts'
 
 export function matching(filter: DeadLetterFilter): SQL {
   const { id, type, aggregateType, aggregateId, diedSince, diedBefore } = filter
-  const conditions = [sql`o.status = 'dead_letter'`]
+  const conditions = [isDeadIndexed(sql`o`)]
   if (id !== undefined) {
     const ids = encodeArray(typeof id === 'string' ? [id] : id)
     conditions.push(sql`o.id = any (${ids}::text::uuid[])`)

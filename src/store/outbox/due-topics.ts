@@ -7,11 +7,11 @@ import type { Look } from './horizon.ts'
 import { type AnyNumber, encodeArray, isDueIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
-// Dead entries of a topic in which nothing is unfinished are read with each search. A search that takes Postgres longer than
-// the first of these is not repeated for so many times as long.
-const LONG_SEARCH_MS = 100
+// A search reads the dead entries of every topic that is not known. So it rests after a search, twenty times as long as that
+// took Postgres; but it searches before it returns that nothing is due, unless a search takes long.
 const REST_AFTER_SEARCH = 20
 const LONGEST_REST_MS = 60_000
+const LONG_SEARCH_MS = 100
 
 interface TopicRow {
   topic: string | null
@@ -32,12 +32,12 @@ export function dueTopicsStatement(context: StatementContext) {
       order by o.topic limit 1)`
 
   let searchAt = 0
+  let searchMs = 0
   let learned = 0
-  return look
+  return () => look(performance.now() >= searchAt)
 
-  async function look(): Promise<string[]> {
+  async function look(searches: boolean): Promise<string[]> {
     const learnedBefore = learned
-    const searches = performance.now() >= searchAt
     const topics = encodeArray([...horizon.since.keys()])
     const since = encodeArray([...horizon.since.values()].map(String))
     const rows = await runInBackground<TopicRow>(
@@ -64,9 +64,9 @@ export function dueTopicsStatement(context: StatementContext) {
         ) first on true`,
     )
     const [{ now, snapshot, tookMs }] = rows as [TopicRow]
-    if (searches && Number(tookMs) > LONG_SEARCH_MS) {
-      const restMs = Math.min(Number(tookMs) * REST_AFTER_SEARCH, LONGEST_REST_MS)
-      searchAt = performance.now() + restMs
+    if (searches) {
+      searchMs = Number(tookMs)
+      searchAt = performance.now() + Math.min(searchMs * REST_AFTER_SEARCH, LONGEST_REST_MS)
     }
     const firsts = rows.flatMap(({ topic, first }) =>
       topic === null ? [] : [[topic, first === null ? null : Number(first)] as const],
@@ -75,12 +75,14 @@ export function dueTopicsStatement(context: StatementContext) {
     if (learned === learnedBefore) {
       learned += 1
       const found = { now: Number(now), ...readSnapshot(snapshot), firstByTopic: new Map(firsts) }
-      if (horizon.learn(found)) return await look()
+      if (horizon.learn(found)) return await look(searches)
     }
-    return firsts
+    const due = firsts
       .filter((entry): entry is [string, number] => entry[1] !== null && entry[1] <= Number(now))
       .toSorted(([, one], [, other]) => one - other)
       .map(([topic]) => topic)
+    if (due.length > 0 || searches || searchMs > LONG_SEARCH_MS) return due
+    return await look(true)
   }
 }
 

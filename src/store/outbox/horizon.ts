@@ -8,18 +8,23 @@
 // So the time is that of a look some seconds ago. A transaction that was running then and still is, is remembered: when it
 // ends, the next look begins where looks began before they left it behind.
 //
+// Between two looks, a claim that took all it could begins where the one before it ended. What it leaves out that way, the
+// next look finds.
+//
 // All of this is in memory. A process that starts looks at everything, and again every ten minutes: the clock of the
 // database may have been set back.
 
-/** How long ago that look is, at first and later. Few transactions are running for longer. */
-const FIRST_AGO_MS = 1_000
-const SECONDS_AGO_MS = 10_000
+/** How long ago that look is, at least. Few transactions are running for longer. */
+const SECONDS_AGO_MS = 2_000
 
 /** Between reading the clock and getting an id, a statement of ours takes microseconds. */
 const SLACK_MS = 1_000
 
 /** The clock of the database may have been set back without anybody noticing. */
 const AT_MOST_MS = 600_000
+
+/** Times of the database have microseconds, and are rounded on their way. */
+const ROUNDING_MS = 1
 
 /** A topic without unfinished events is forgotten when more than this many are known. */
 const MOST_TOPICS = 1_000
@@ -46,14 +51,21 @@ export class Horizon {
   #bound = EVERYTHING
   /** Transactions that have been running for longer, each with the bound before it was left behind. */
   readonly #leftBehind = new Map<bigint, number>()
+  readonly #claimedUpTo = new Map<string, number>()
 
-  /** From when on to look at the topics that are known. */
+  /** From when on a look begins, for each topic that is known. */
   get since(): ReadonlyMap<string, number> {
     return this.#since
   }
 
-  sinceOf(topic: string): number {
-    return this.#since.get(topic) ?? EVERYTHING
+  /** From when on a claim begins. */
+  claimsFrom(topic: string): number {
+    return this.#claimedUpTo.get(topic) ?? this.#since.get(topic) ?? EVERYTHING
+  }
+
+  /** A claim has read all that was due up to this time. */
+  claimedUpTo(topic: string, dueAt: number): void {
+    this.#claimedUpTo.set(topic, dueAt - ROUNDING_MS)
   }
 
   /** Returns whether to look again, because this look may have missed something. */
@@ -61,6 +73,7 @@ export class Horizon {
     const { now, firstByTopic } = look
     if (now < this.#lastNow || now > this.#begunAt + AT_MOST_MS) this.#beginAnew(now)
     this.#lastNow = now
+    this.#claimedUpTo.clear()
     const back = this.#goBack(look)
     this.#advance(look)
     const from = Math.min(this.#bound, back)
@@ -73,8 +86,7 @@ export class Horizon {
 
   #advance({ now, nextId, running }: Look): void {
     const mark = (this.#mark ??= { now, nextId })
-    const agoMs = this.#bound === EVERYTHING ? FIRST_AGO_MS : SECONDS_AGO_MS
-    if (now < mark.now + agoMs) return
+    if (now < mark.now + SECONDS_AGO_MS) return
     for (const id of running) {
       if (id < mark.nextId && !this.#leftBehind.has(id)) this.#leftBehind.set(id, this.#bound)
     }

@@ -6,7 +6,7 @@ import { runInBackground } from '../database.ts'
 import { qualifiedName } from '../table-name.ts'
 import type { PartitionsFound, PartitionStore } from './outbox-store.ts'
 import { ageOf, bornBefore, firstIdAt, takeTurn } from './purge.ts'
-import type { AnyNumber } from './rows.ts'
+import { type AnyNumber, isDeadIndexed, isDueIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
 /** Today and this many days after it have a partition. Each partition costs every save and every claim a look. */
@@ -73,8 +73,8 @@ export function partitionStatements(context: StatementContext): PartitionStore {
     // finds, such as a dead letter from early that day. By ids, not by name: another instance may have dropped it.
     async look({ lower, upper }, olderThanMs, before) {
       const part = sql`${outbox} p where p.id >= ${lower}::text::uuid and p.id < ${before ?? upper}::text::uuid`
-      const isUnfinished = sql`exists (select from ${part} and p.status in ('pending', 'failed'))
-        or exists (select from ${part} and p.status = 'dead_letter')`
+      const hasOthers = sql`exists (select from ${part} and ${isDueIndexed(sql`p`)})
+        or exists (select from ${part} and ${isDeadIndexed(sql`p`)})`
       const [row] = await runInBackground<LookedAt>(
         context,
         'look at a partition',
@@ -85,7 +85,7 @@ export function partitionStatements(context: StatementContext): PartitionStore {
           )
           select turn.mine::text, (select count(*)::int from newest) as rows,
             (coalesce((select bool_and(old) from newest), true)
-              and not (${before === null ? isUnfinished : sql`false`}))::text as old,
+              and not (${before === null ? hasOthers : sql`false`}))::text as old,
             (select id::text from newest order by id limit 1) as before
           from turn`,
       )

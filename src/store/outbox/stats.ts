@@ -2,7 +2,7 @@
 // know nothing of a table that was never analyzed: a count is exact, or there are at least as many.
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
-import { type AnyNumber, encodeArray, hiddenLimit, isDueIndexed } from './rows.ts'
+import { type AnyNumber, encodeArray, hiddenLimit, isDeadIndexed, isDueIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 import type { Count, Latency, TableStats } from './outbox-store.ts'
 
@@ -45,7 +45,7 @@ async function count(context: StatementContext, topics: readonly string[]): Prom
         ) unfinished
       ) w, (
         select count(*)::int as dead from (
-          select from ${outbox} where status = 'dead_letter' order by seq limit ${hiddenLimit(COUNTED + 1)}
+          select from ${outbox} o where ${isDeadIndexed(sql`o`)} order by o.seq limit ${hiddenLimit(COUNTED + 1)}
         ) dead
       ) d, (
         select count(*)::int as rows, count(*) filter (where status = 'published')::int as published

@@ -59,23 +59,24 @@ export function outboxTable(name = 'outbox', schema = 'public') {
         `${name}_status_check`,
         sql`${row.status} in ('pending', 'failed', 'published', 'dead_letter')`,
       ),
+      // Each index is for lookups by its first column, and its condition names that column, so that the planner cannot take
+      // it for anything else; see rows.ts. History is in none of them.
       // What the fallback looks at: by topic, so that one out of reach costs the others nothing; by time, so that what
-      // rests does not either. History is in none of these indexes.
+      // rests does not either.
       index(`${name}_due_idx`)
         .on(row.topic, row.availableAt, row.seq)
-        .where(sql`${row.status} in ('pending', 'failed')`),
-      // For order: the unfinished events of a lane, and its dead letters. Their conditions are in other words than those
-      // of the other indexes, so that the planner cannot confuse them; see rows.ts.
+        .where(sql`${row.topic} <> '' and ${row.status} in ('pending', 'failed')`),
+      // For order: the unfinished events of a lane, and its dead letters.
       index(`${name}_lane_idx`)
         .on(row.lane, row.seq)
-        .where(sql`${row.status} <> 'published' and ${row.status} <> 'dead_letter'`),
+        .where(sql`${row.lane} >= 0 and ${row.status} in ('pending', 'failed')`),
       index(`${name}_dead_lane_idx`)
         .on(row.lane, row.seq)
-        .where(
-          sql`${row.status} <> 'pending' and ${row.status} <> 'failed' and ${row.status} <> 'published'`,
-        ),
+        .where(sql`${row.lane} >= 0 and ${row.status} = 'dead_letter'`),
       // Dead letters as they are listed.
-      index(`${name}_dead_idx`).on(row.seq).where(sql`${row.status} = 'dead_letter'`),
+      index(`${name}_dead_idx`)
+        .on(row.seq)
+        .where(sql`${row.seq} > 0 and ${row.status} = 'dead_letter'`),
     ],
   )
 }

@@ -50,13 +50,13 @@ async function readByOneRound(): Promise<number> {
     batchSize: 1_000,
   })
   // Learns which topics there are and what is out of reach, puts off what is held, and passes what is dead.
-  // Dead entries are passed by a look that comes a second after another one.
+  // Dead entries are passed by a look that comes two seconds after another one.
   const poll = async () => {
     await insert(1)
     await outbox.pollOnce()
   }
   await poll()
-  for (const until = performance.now() + 1_100; performance.now() < until; ) await poll()
+  for (const until = performance.now() + 2_100; performance.now() < until; ) await poll()
   await poll()
   await insert(10)
   await connection.db.execute(sql`select pg_stat_force_next_flush()`)
@@ -104,7 +104,7 @@ describe.each(['never analyzed', 'analyzed while it was empty', 'just analyzed']
       if (when === 'analyzed while it was empty') await fixture.sql`vacuum analyze outbox`
       await prepare()
       if (when === 'just analyzed') await fixture.sql`vacuum analyze outbox`
-      expect(await readByOneRound()).toBeLessThan(300)
+      expect(await readByOneRound()).toBeLessThan(MANY / 20)
     })
   },
 )
@@ -121,7 +121,9 @@ it.each([
       await old.unsafe(statement)
       await insert(MANY, { dueInHours: -1 })
       await fixture.sql`update outbox set status = 'published'`
-      expect(await readByOneRound()).toBeLessThan(300)
+      // By statistics like these, every index of unfinished events is empty, and as good as any other.
+      await fixture.sql`vacuum analyze outbox`
+      expect(await readByOneRound()).toBeLessThan(MANY / 20)
     })
   },
 )

@@ -31,7 +31,7 @@ class World {
 
   /** Returns what a claim would find after it. */
   look(): number[] {
-    const since = this.horizon.sinceOf('orders')
+    const since = this.horizon.claimsFrom('orders')
     const seen = this.unfinished.filter((at) => at >= since)
     const goesBack = this.horizon.learn({
       now: this.now,
@@ -44,7 +44,7 @@ class World {
   }
 
   visible(): number[] {
-    const since = this.horizon.sinceOf('orders')
+    const since = this.horizon.claimsFrom('orders')
     return this.unfinished.filter((at) => at >= since)
   }
 }
@@ -53,28 +53,35 @@ describe('the horizon', () => {
   it('looks at everything first, and then from the look before on', () => {
     const world = new World()
     world.look()
-    expect(world.horizon.sinceOf('orders')).toBe(Number.NEGATIVE_INFINITY)
+    expect(world.horizon.claimsFrom('orders')).toBe(Number.NEGATIVE_INFINITY)
     const first = world.now
     world.now += MINUTE
     world.look()
-    expect(world.horizon.sinceOf('orders')).toBe(first - SECOND)
-    expect(world.horizon.sinceOf('another')).toBe(Number.NEGATIVE_INFINITY)
+    expect(world.horizon.claimsFrom('orders')).toBe(first - SECOND)
+    expect(world.horizon.claimsFrom('another')).toBe(Number.NEGATIVE_INFINITY)
   })
 
-  it('stays where it is for a second at first, and then for ten', () => {
+  it('stays where it is for two seconds', () => {
     const world = new World()
     const begun = world.now
     const since: number[] = []
-    for (let n = 0; n < 24; n += 1) {
+    for (let n = 0; n < 10; n += 1) {
       world.look()
-      since.push(world.horizon.sinceOf('orders') - begun)
+      since.push((world.horizon.claimsFrom('orders') - begun) / SECOND)
       world.now += SECOND / 2
     }
-    const expected = [
-      ...Array<number>(2).fill(Number.NEGATIVE_INFINITY),
-      ...Array<number>(20).fill(-SECOND),
-    ]
-    expect(since).toEqual([...expected, 0, 0])
+    const first = Array<number>(4).fill(Number.NEGATIVE_INFINITY)
+    expect(since).toEqual([...first, -1, -1, -1, -1, 1, 1])
+  })
+
+  it('lets a claim begin where the last one ended, until the next look', () => {
+    const world = new World()
+    world.look()
+    world.horizon.claimedUpTo('orders', world.now)
+    expect(world.horizon.claimsFrom('orders')).toBe(world.now - 1)
+    expect(world.horizon.since.get('orders')).toBe(Number.NEGATIVE_INFINITY)
+    world.look()
+    expect(world.horizon.claimsFrom('orders')).toBe(Number.NEGATIVE_INFINITY)
   })
 
   it('does not go back for transactions that come and go', () => {
@@ -99,11 +106,11 @@ describe('the horizon', () => {
       world.now += MINUTE
       world.look()
     }
-    expect(world.horizon.sinceOf('orders')).toBe(due)
+    expect(world.horizon.claimsFrom('orders')).toBe(due)
     world.unfinished = []
     world.now += MINUTE
     world.look()
-    expect(world.horizon.sinceOf('orders')).toBeGreaterThan(due!)
+    expect(world.horizon.claimsFrom('orders')).toBeGreaterThan(due!)
   })
 
   it('moves on while an old transaction is running, and goes back for what that saved', () => {
@@ -116,11 +123,11 @@ describe('the horizon', () => {
       world.now += MINUTE
       world.look()
     }
-    expect(world.horizon.sinceOf('orders')).toBeGreaterThan(saved + MINUTE)
+    expect(world.horizon.claimsFrom('orders')).toBeGreaterThan(saved + MINUTE)
     world.commit(old)
     expect(world.look()).toEqual([saved])
     world.look()
-    expect(world.horizon.sinceOf('orders')).toBe(saved)
+    expect(world.horizon.claimsFrom('orders')).toBe(saved)
   })
 
   it('begins anew after ten minutes, and when the clock was set back', () => {
@@ -130,13 +137,13 @@ describe('the horizon', () => {
     world.look()
     world.now -= SECOND
     world.look()
-    expect(world.horizon.sinceOf('orders')).toBe(Number.NEGATIVE_INFINITY)
+    expect(world.horizon.claimsFrom('orders')).toBe(Number.NEGATIVE_INFINITY)
     world.now += MINUTE
     world.look()
-    expect(world.horizon.sinceOf('orders')).toBeGreaterThan(0)
+    expect(world.horizon.claimsFrom('orders')).toBeGreaterThan(0)
     world.now += 10 * MINUTE
     world.look()
-    expect(world.horizon.sinceOf('orders')).toBe(Number.NEGATIVE_INFINITY)
+    expect(world.horizon.claimsFrom('orders')).toBe(Number.NEGATIVE_INFINITY)
   })
 
   it('forgets topics that have nothing left when it knows too many', () => {
