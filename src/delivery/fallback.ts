@@ -39,6 +39,7 @@ const NO_LANES: Claim['lanes'] = new Map()
 interface Taken {
   readonly batch: readonly LeasedEvent[]
   readonly isFull: boolean
+  readonly waitingLanes: readonly number[]
   readonly hasNewLanes: boolean
 }
 
@@ -46,6 +47,9 @@ const NOTHING: Round = { claimed: 0, isFull: false, mayBeMore: false }
 
 /** While there is a backlog, one round claims or records while another sends. */
 const ROUNDS_AT_ONCE = 2
+
+/** The oldest events of a destination that was away may all have to wait for others of their lanes. */
+const PROBE_READS = 250
 
 /** While there is a backlog, its topics are not looked up with every claim. */
 const LOOK_AGAIN_MS = 1_000
@@ -61,14 +65,12 @@ export interface FallbackParts {
   readonly recorder: Recorder
   /** Rung when lanes wait for an event that is under way. */
   readonly waiting: Bell
-  /** How long such a lane is looked at. */
-  readonly watchMs: number
 }
 
 export class Fallback {
   readonly #parts: FallbackParts
   readonly #size: ClaimSize
-  readonly #lanes: WaitingLanes
+  readonly #lanes = new WaitingLanes()
   #topics: readonly string[] = []
   #lookedAt = 0
   #isBacklog = false
@@ -77,18 +79,17 @@ export class Fallback {
   constructor(parts: FallbackParts) {
     this.#parts = parts
     this.#size = new ClaimSize(parts.options, parts.destination.publisher)
-    this.#lanes = new WaitingLanes(parts.watchMs)
   }
 
   /** Runs rounds while there is a backlog. Returns whether there may be more to do at once. */
   async run(mayGoOn: () => boolean): Promise<boolean> {
-    const { isFull, mayBeMore } = await this.runOnce()
+    const { isFull, mayBeMore } = await this.runOnce(mayGoOn)
     if (!isFull) return mayBeMore
     // Two rounds at once interfere no more than two instances do.
     const ending = new AbortController()
     const workers = Array.from({ length: ROUNDS_AT_ONCE }, async () => {
       try {
-        while (mayGoOn() && !ending.signal.aborted && (await this.runOnce()).isFull);
+        while (mayGoOn() && !ending.signal.aborted && (await this.runOnce(mayGoOn)).isFull);
       } catch (error) {
         // Ends the other worker too, so that the failure is reported now and not at the end of a long backlog.
         ending.abort()
@@ -101,11 +102,11 @@ export class Fallback {
   }
 
   /** Claims what it may, sends it and records the outcomes. Returns nothing claimed only if there is nothing to claim. */
-  async runOnce(): Promise<Round> {
+  async runOnce(mayGoOn: () => boolean = () => true): Promise<Round> {
     for (;;) {
       const round = await this.#runRound()
-      // It may have looked only at what it had to put off.
-      if (round.claimed > 0 || !round.mayBeMore) return round
+      // It may have looked only at what it had to put off, or not at everything.
+      if (round.claimed > 0 || !round.mayBeMore || !mayGoOn()) return round
     }
   }
 
@@ -116,11 +117,15 @@ export class Fallback {
     const startedAt = performance.now()
     let claimed = 0
     try {
-      const claims = await this.#claims(plans)
+      const { dueTopics, isOld } = await this.#dueTopics(plans)
+      const claims = this.#claims(plans, dueTopics)
       const sends: Promise<Round>[] = []
       for (const claim of claims) {
         const taken = this.#claim(claim)
-        sends.push(this.#send(claim, taken))
+        const send = this.#send(claim, taken)
+        // It is looked at below, which may be too late for Node.
+        send.catch(() => {})
+        sends.push(send)
         // One after the other, or two claims would compete for the rows of a lane.
         await Promise.allSettled([taken])
       }
@@ -131,7 +136,7 @@ export class Fallback {
       claimed = total.claimed
       const failed = rounds.find((round) => round.status === 'rejected')
       if (failed) throw failed.reason
-      return total
+      return claimed === 0 && isOld ? { ...total, mayBeMore: true } : total
     } finally {
       const durationMs = Math.round(performance.now() - startedAt)
       lifecycle.tell('poll:done', { publisher: destination.name, claimed, durationMs })
@@ -144,8 +149,7 @@ export class Fallback {
   }
 
   /** What to claim: the lanes that wait, and of each plan what is due. */
-  async #claims(plans: readonly ClaimPlan[]): Promise<Claim[]> {
-    const dueTopics = await this.#dueTopics(plans)
+  #claims(plans: readonly ClaimPlan[], dueTopics: readonly string[]): Claim[] {
     return plans.flatMap((plan): Claim[] => {
       const { isProbe, limit, onlyTopics, exceptTopics } = plan
       const topics = dueTopics.filter((topic) => isWithin(topic, plan))
@@ -163,29 +167,33 @@ export class Fallback {
     else this.#size.reset()
   }
 
-  /** Each time in another order, so that a topic with a backlog holds up no other. */
-  async #dueTopics(plans: readonly ClaimPlan[]): Promise<readonly string[]> {
-    const isRecent = this.#isBacklog && performance.now() < this.#lookedAt + LOOK_AGAIN_MS
+  /** Each time in another order, so that a topic with a backlog holds up no other. `isOld`: by the look before. */
+  async #dueTopics(plans: readonly ClaimPlan[]) {
     const isOf = (topic: string) => plans.some((plan) => !plan.isProbe && isWithin(topic, plan))
-    if (!isRecent || !this.#topics.some(isOf)) {
+    const isRecent = performance.now() < this.#lookedAt + LOOK_AGAIN_MS
+    const isOld = this.#isBacklog && isRecent && this.#topics.some(isOf)
+    this.#isBacklog = false
+    if (!isOld) {
       this.#lookedAt = performance.now()
       this.#topics = await this.#parts.store.dueTopics()
     }
     const first = this.#turn++ % Math.max(1, this.#topics.length)
-    return [...this.#topics.slice(first), ...this.#topics.slice(0, first)]
+    return { dueTopics: [...this.#topics.slice(first), ...this.#topics.slice(0, first)], isOld }
   }
 
   async #send({ isProbe, limit, from }: Claim, taken: Promise<Taken>): Promise<Round> {
     const { leases, lifecycle, options, destination } = this.#parts
-    const { batch, isFull, hasNewLanes } = await taken.catch((error: unknown) => {
+    const { batch, isFull, hasNewLanes, waitingLanes } = await taken.catch((error: unknown) => {
       if (!isProbe) this.#size.halve()
       throw error
     })
     if ('topics' in from) {
-      this.#isBacklog = isFull
+      if (isFull && !isProbe) this.#isBacklog = true
       if (batch.length === 0 && !isFull) this.#foundNothing(isProbe, from.topics)
     }
-    if (batch.length === 0) return { claimed: 0, isFull, mayBeMore: isFull || hasNewLanes }
+    if (batch.length === 0) {
+      return { claimed: 0, isFull: isFull && !isProbe, mayBeMore: isFull || hasNewLanes }
+    }
     if (!batch.some((leased) => leases.isFresh(leased))) {
       await this.#giveUp(batch)
       // Half as many may be in time. After a claim of one event, the next would be just as late.
@@ -194,13 +202,15 @@ export class Fallback {
     if (!isProbe) this.#size.learn(batch)
     lifecycle.tell('batch:claimed', { events: batch.map(({ event }) => refOf(event)) })
     await this.#publish(batch)
-    // What waits behind an event that failed waits until that has rested, which the claim of that event will tell.
+    // They have waited for as long as the send took. What waits behind an event that failed waits until that has rested,
+    // and the claim of that event will tell.
+    this.#lanes.add(waitingLanes)
     const failed = batch.filter(({ outcome }) => outcome?.kind === 'failed' && outcome.counts)
     this.#lanes.remove(failed.map(({ event }) => event.lane))
     const ended = batch.filter(({ outcome }) => isEnd(outcome)).length
     const fields = { publisher: destination.name, claimed: batch.length, done: ended }
     options.logger.debug(fields, 'a round of the fallback is over')
-    return { claimed: batch.length, isFull, mayBeMore: ended > 0 }
+    return { claimed: batch.length, isFull: isFull && !isProbe, mayBeMore: ended > 0 }
   }
 
   async #claim({ isProbe, limit, from, lanes }: Claim): Promise<Taken> {
@@ -210,7 +220,8 @@ export class Fallback {
     const token = randomUUID()
     const deadline = performance.now() + thresholdMs
     const lease = { token, workerId, ms: thresholdMs }
-    const claimed = await store.claim({ lease, limit, from }).catch((error: unknown) => {
+    const read = isProbe ? PROBE_READS : limit
+    const claimed = await store.claim({ lease, limit, read, from }).catch((error: unknown) => {
       this.#lanes.putBack(lanes)
       throw error
     })
@@ -223,8 +234,7 @@ export class Fallback {
     leases.take(batch)
     const hasNewLanes = this.#lanes.add(waitingLanes)
     if (waitingLanes.length > 0) waiting.ring()
-    // A probe takes one event, which says nothing of a backlog.
-    return { batch, isFull: isFull && !isProbe, hasNewLanes }
+    return { batch, isFull, hasNewLanes, waitingLanes }
   }
 
   /** Resolves when every known outcome is recorded. */

@@ -58,7 +58,7 @@ export class Pipeline {
     const perLane = publisher.perLane ?? false
     const shared = { options, gate, leases, sender, recorder }
     const watchMs = options.thresholdMs + WATCH_ON_MS
-    const fallback = new Fallback({ ...shared, store, destination, lifecycle, waiting, watchMs })
+    const fallback = new Fallback({ ...shared, store, destination, lifecycle, waiting })
     const step = options.destinations.length > 1 ? `poll for ${name}` : 'poll'
     const run = (mayGoOn: () => boolean) => fallback.run(mayGoOn)
     const pollLoop = newLoop(step, options.pollIntervalMs, run, watchMs)

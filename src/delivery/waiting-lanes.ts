@@ -1,21 +1,19 @@
 // Lanes in which events wait for others that are under way, in this process or another one. The fallback looks at them
-// again and again for a while. To forget one costs time only: its events come back to the fallback by themselves.
+// again for a while. To forget one costs time only: its events come back to the fallback by themselves.
 import { performance } from 'node:perf_hooks'
 
 /** Rule 9. */
 const MOST = 1_000
 
-export class WaitingLanes {
-  readonly #forMs: number
-  readonly #until = new Map<number, number>()
+/** Longer than most sends take: each round looks at them again, and a send that ends is followed by a round. */
+const KEPT_MS = 60_000
 
-  constructor(forMs: number) {
-    this.#forMs = forMs
-  }
+export class WaitingLanes {
+  readonly #until = new Map<number, number>()
 
   /** Returns whether any of them is new. */
   add(lanes: readonly number[]): boolean {
-    const until = performance.now() + this.#forMs
+    const until = performance.now() + KEPT_MS
     const before = this.#until.size
     for (const lane of lanes) {
       if (this.#until.size < MOST || this.#until.has(lane)) this.#until.set(lane, until)

@@ -17,28 +17,32 @@ export function retryDeadLettersStatement(context: StatementContext) {
 }
 
 export function discardDeadLettersStatement(context: StatementContext) {
-  const { outbox, rules } = context
+  const { outbox } = context
   return change(
     context,
     'discard dead letters',
     sql`delete from ${outbox} o using chosen where o.id = chosen.id`,
-    rules.deadLettersHold ? wakeLanes(outbox) : sql``,
   )
 }
 
-/** A claim has put off what waits behind a dead letter. The first one to go then takes the others with it. */
-function wakeLanes(outbox: SQL): SQL {
+/** How many events of a lane are woken. The last of them to go takes the others with it. */
+const WOKEN = 1_000
+
+/** A claim has put off what waits behind a dead letter. */
+function wakeLanes({ outbox, rules }: StatementContext): SQL {
+  if (!rules.deadLettersHold) return sql``
   return sql`, woken as (
     update ${outbox} o set available_at = clock_timestamp(), updated_at = clock_timestamp()
     from (select distinct lane from changed) c cross join lateral (
       select p.id from ${outbox} p where p.lane = c.lane and ${isLaneIndexed(sql`p`)}
-      order by p.seq limit 1
-    ) head
-    where o.id = head.id and o.lease_token is null and o.status = 'pending'
-      and o.available_at > clock_timestamp())`
+        and p.lease_token is null and p.status = 'pending' and p.available_at > clock_timestamp()
+      order by p.seq limit ${WOKEN}
+    ) behind
+    where o.id = behind.id and o.lease_token is null)`
 }
 
-function change({ db, outbox }: StatementContext, step: string, act: SQL, then = sql``) {
+function change(context: StatementContext, step: string, act: SQL) {
+  const { db, outbox } = context
   return async (
     filter: DeadLetterFilter,
     { limit, afterSeq }: DeadLetterPage,
@@ -51,7 +55,7 @@ function change({ db, outbox }: StatementContext, step: string, act: SQL, then =
           select o.id, o.seq from ${outbox} o
           where ${matching(filter)} and o.seq > ${afterSeq}::float8::bigint
           order by o.seq limit ${limit}::int for update
-        ), changed as (${act} returning o.seq, o.lane) ${then}
+        ), changed as (${act} returning o.seq, o.lane) ${wakeLanes(context)}
         select count(*)::int as count, max(seq)::text as "lastSeq" from changed`,
     )
     const { count, lastSeq } = changed!

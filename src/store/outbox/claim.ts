@@ -8,6 +8,8 @@
 // 3. What does not go is put off until the lease or the rest of its lane's head is over, and a threshold longer. It does
 //    not have to wait that long: the claim that takes the row ahead of it returns its lane as a waiting one, and so does
 //    this one if the head is under way. The fallback then looks at that lane.
+//
+// A probe takes one event but may read more, as the first ones may have to wait for others. What it leaves stays as it is.
 import { sql, type SQL } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import type { OutboxEvent } from '../../event/event.ts'
@@ -26,8 +28,11 @@ import {
 } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
-/** What waits behind a dead letter waits for a person, who wakes it by retrying or discarding that. */
-const HELD = sql`interval '1 hour'`
+/**
+ * For what waits behind a dead letter, or behind a head for a topic that this claim does not take. The one is woken by
+ * whoever retries or discards the dead letter, the other by the claim that takes the head.
+ */
+const LONG = sql`interval '5 minutes'`
 
 // now() is the start of this short transaction. Unlike clock_timestamp(), it can be looked up in the index.
 const isDue = (row: SQL) => sql`${row}.available_at <= now()`
@@ -55,20 +60,24 @@ export function claimStatement(context: StatementContext) {
     where ${where} and ${isLaneIndexed(p)} order by p.seq ${direction} limit 1)`
   const ahead = nearest(sql`p.seq`, sql`p.lane = f.lane and p.seq < f.seq`, sql`desc`)
   const nextIsPutOff = nearest(isPutOff(p), sql`p.lane = r.lane and p.seq > r.seq`)
-  const isHeld = rules.deadLettersHold
-    ? sql`exists (select from ${outbox} d where d.lane = f.lane and d.seq < f.seq
-        and ${isDeadLaneIndexed(sql`d`)} and d.aggregate_type <> ${DEAD_LETTER_COPY}::text)`
-    : sql`false`
+  const isHeld = (row: SQL) =>
+    rules.deadLettersHold
+      ? sql`exists (select from ${outbox} d where d.lane = ${row}.lane and d.seq < ${row}.seq
+          and ${isDeadLaneIndexed(sql`d`)} and d.aggregate_type <> ${DEAD_LETTER_COPY}::text)`
+      : sql`false`
 
   function found(from: ClaimSource, limit: SQL): SQL {
     if ('lanes' in from) {
-      const headMayGo = nearest(sql`${isDue(p)} or ${isPutOff(p)}`, sql`p.lane = l.lane`)
+      const headMayGo = nearest(
+        sql`(${isDue(p)} or ${isPutOff(p)}) and ${isWanted(p, from)} and not ${isHeld(p)}`,
+        sql`p.lane = l.lane`,
+      )
       return sql`
         select f.* from unnest(${encodeArray(from.lanes.map(String))}::text::bigint[]) as l(lane)
         cross join lateral (
           select o.id, o.seq, o.lane, o.available_at from ${outbox} o
           where o.lane = l.lane and ${isLaneIndexed(o)} and (${isDue(o)} or ${isPutOff(o)})
-            and ${isWanted(from)} and ${headMayGo}
+            and ${isWanted(o, from)} and ${headMayGo}
           order by o.seq limit ${limit} for update skip locked
         ) f limit ${limit}`
     }
@@ -84,39 +93,52 @@ export function claimStatement(context: StatementContext) {
       ) f limit ${limit}`
   }
 
-  return async ({ lease, limit, from }: ClaimRequest): Promise<Claimed> => {
+  return async ({ lease, limit, from, read = limit }: ClaimRequest): Promise<Claimed> => {
     const leaseLength = sql`${lease.ms}::float8 * interval '1 ms'`
+    const isElsewhere =
+      'topics' in from
+        ? sql`${isDue(p)} and p.topic <> all (${encodeArray(from.topics)}::text::text[])`
+        : sql`false`
+    // In the order of saving, so that what is left of a lane comes after what is taken.
+    const chosen =
+      read > limit
+        ? sql`and (not r.goes or r.id in (select id from runs where goes order by seq limit ${limit}::int))`
+        : sql``
     const rows = await runInBackground<ClaimRow>(
       context,
       'claim events',
       sql`
-        with found as materialized (${found(from, hiddenLimit(limit))}
+        with found as materialized (${found(from, hiddenLimit(read))}
         ), runs as materialized (
           select r.*, coalesce(case when goes and is_last then ${nextIsPutOff} end, false) as waits from (
             select f.id, f.seq, f.lane, f.available_at, f.is_held, f.is_last,
               bool_and(f.ahead is not distinct from f.previous and not f.is_held)
                 over (partition by f.lane order by f.seq) as goes
             from (
-              select f.*, ${ahead} as ahead, ${isHeld} as is_held,
+              select f.*, ${ahead} as ahead, ${isHeld(sql`f`)} as is_held,
                 lag(f.seq) over lane as previous, lead(f.seq) over lane is null as is_last
               from found f window lane as (partition by f.lane order by f.seq)
             ) f
           ) r
+        ), heads as materialized (
+          select l.lane, h.* from (select distinct lane from runs where not goes) l
+          cross join lateral (
+            select p.available_at, ${isElsewhere} as is_elsewhere,
+              p.status = 'failed' and p.lease_token is null as rests
+            from ${outbox} p where p.lane = l.lane and ${isLaneIndexed(p)} order by p.seq limit 1
+          ) h
         )
         update ${outbox} o set updated_at = clock_timestamp(),
           lease_token = case when r.goes then ${lease.token}::text::uuid end,
           worker_id = case when r.goes then ${lease.workerId}::text else o.worker_id end,
           available_at = case when r.goes then clock_timestamp() + ${leaseLength}
-            when r.is_held then now() + ${HELD}
+            when r.is_held or head.is_elsewhere then now() + ${LONG}
             else greatest(head.available_at, now()) + ${leaseLength} end
-        from runs r left join lateral (
-          select p.available_at, p.status = 'failed' and p.lease_token is null as rests
-          from ${outbox} p where not r.goes and p.lane = r.lane and ${isLaneIndexed(p)}
-          order by p.seq limit 1
-        ) head on true
-        where o.id = r.id ${'lanes' in from ? sql`and r.goes` : sql``}
-        returning ${EVENT_COLUMNS}, date_part('epoch', r.available_at) * 1000 as "dueAt", r.goes::int, (case when r.goes then r.waits
-          else not r.is_held and not coalesce(head.rests, false) end)::int as waits`,
+        from runs r left join heads head on head.lane = r.lane and not r.goes
+        where o.id = r.id ${'lanes' in from ? sql`and r.goes` : sql``} ${chosen}
+        returning ${EVENT_COLUMNS}, date_part('epoch', r.available_at) * 1000 as "dueAt", r.goes::int,
+          (case when r.goes then r.waits
+            else not (r.is_held or coalesce(head.is_elsewhere or head.rests, false)) end)::int as waits`,
     )
     const events: OutboxEvent[] = []
     const waitingLanes = new Set<number>()
@@ -126,14 +148,15 @@ export function claimStatement(context: StatementContext) {
       if (Number(waits)) waitingLanes.add(Number(row.lane))
       upTo.set(row.topic, Math.max(Number(dueAt), upTo.get(row.topic) ?? 0))
     }
-    if ('topics' in from) for (const [topic, dueAt] of upTo) horizon.claimedUpTo(topic, dueAt)
+    const isAll = 'topics' in from && read === limit
+    if (isAll) for (const [topic, dueAt] of upTo) horizon.claimedUpTo(topic, dueAt)
     events.sort((a, b) => a.seq - b.seq)
-    return { events, isFull: rows.length === limit, waitingLanes: [...waitingLanes] }
+    return { events, isFull: rows.length === read, waitingLanes: [...waitingLanes] }
   }
 }
 
-function isWanted({ onlyTopics, exceptTopics }: TopicLimits): SQL {
-  const excepted = sql`o.topic <> all (${encodeArray(exceptTopics)}::text::text[])`
+function isWanted(row: SQL, { onlyTopics, exceptTopics }: TopicLimits): SQL {
+  const excepted = sql`${row}.topic <> all (${encodeArray(exceptTopics)}::text::text[])`
   if (!onlyTopics) return excepted
-  return sql`o.topic = any (${encodeArray(onlyTopics)}::text::text[]) and ${excepted}`
+  return sql`${row}.topic = any (${encodeArray(onlyTopics)}::text::text[]) and ${excepted}`
 }

@@ -57,7 +57,7 @@ export function dueTopicsStatement(context: StatementContext) {
         select t.topic, first.ms as first, date_part('epoch', now()) * 1000 as now,
           date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000 as "tookMs",
           pg_current_snapshot()::text as snapshot
-        from (select) one left join topics t on true left join lateral (
+        from (select count(*) from topics) searched left join topics t on true left join lateral (
           select date_part('epoch', o.available_at) * 1000 as ms from ${outbox} o
           where o.topic = t.topic and ${isDueIndexed(o)} and o.available_at >= to_timestamp(t.since / 1000)
           order by o.available_at limit 1

@@ -79,7 +79,7 @@ export class Horizon {
     const from = Math.min(this.#bound, back)
     for (const [topic, first] of firstByTopic) {
       if (first === null && this.#since.size >= MOST_TOPICS) this.#since.delete(topic)
-      else this.#since.set(topic, Math.min(first ?? Infinity, from))
+      else this.#since.set(topic, Math.min((first ?? Infinity) - ROUNDING_MS, from))
     }
     return back < Infinity
   }

@@ -61,6 +61,8 @@ export interface FailureRecord extends LeaseRef {
 export interface ClaimRequest {
   readonly lease: Lease
   readonly limit: number
+  /** How many events it may look at. @default the limit */
+  readonly read?: number
   readonly from: ClaimSource
 }
 

@@ -280,3 +280,28 @@ it('lets go of a send that the client must have given up by now', async () => {
   await outbox.stop()
   expect((await fixture.rows()).map((row) => row.status)).toEqual(['pending', 'published'])
 })
+
+it.each(['broker', 'topic'] as const)(
+  'finds something to probe a %s with among hundreds that have to wait for others',
+  async (blames) => {
+    let away = true
+    const publisher = scriptedPublisher((event) => {
+      if (!away) return acked(event)
+      return { ok: false, kind: 'transient', error: new Error('away'), blames }
+    })
+    const saver = fixture.handling({}, { immediate: false })
+    for (let n = 0; n < 60; n += 1) {
+      await saver.withOutbox(async (_, emit) => {
+        emit(Array.from({ length: 10 }, (__, lane) => newEvent({ aggregateId: `lane ${lane}` })))
+      })
+    }
+    const outbox = fixture.outbox({ publisher, ...LONG, poller: true, pollInterval: '1h' })
+    const opened = nextEvent(outbox.events, 'circuit:open')
+    await outbox.start()
+    await opened
+    away = false
+    await allPublished()
+    await outbox.stop()
+    expect(publisher.batches.flat().length).toBeGreaterThanOrEqual(600)
+  },
+)

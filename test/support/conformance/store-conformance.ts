@@ -230,6 +230,42 @@ function describeClaim<TTx>(tested: TestedStore<TTx>): void {
     expect(payloadsOf(rested.events)[0]).toBe(1)
   })
 
+  it('takes one event for a probe, however many have to wait before it, and leaves the others as they are', async () => {
+    await save([one(0)], leased())
+    await save([
+      ...Array.from({ length: 20 }, () => one('waits')),
+      ...[1, 2, 3].map((payload) => ({ payload })),
+    ])
+    const from = { topics: await store().dueTopics() }
+    const probe = { lease: leased(), limit: 1, read: 50, from }
+    const { events } = await store().claim(probe)
+    expect(payloadsOf(events)).toEqual([1])
+    expect(payloadsOf(await claim())).toEqual([2, 3])
+  })
+
+  it('takes the oldest event of a lane for a probe, whichever is due first', async () => {
+    const lease = leased()
+    const saved = await save([one(1), one(2)], lease)
+    const [first, second] = refs(saved, lease)
+    await store().recordFailed([givenBack(second!)])
+    await store().recordFailed([givenBack(first!)])
+    const from = { topics: await store().dueTopics() }
+    const { events } = await store().claim({ lease: leased(), limit: 1, read: 50, from })
+    expect(payloadsOf(events)).toEqual([1])
+  })
+
+  it('wakes what waits behind a dead letter when that is retried', async () => {
+    const dead = await bury(one(1))
+    await save([one(2), one(3)])
+    const holding = store({ deadLettersHold: true })
+    const claimHolding = newClaimer(() => holding)
+    expect(await claimHolding({ lease: leased() })).toEqual([])
+    await holding.retryDeadLetters({ id: dead.id }, { limit: 1, afterSeq: 0 })
+    // Another process, that has put off nothing.
+    const claimElsewhere = newClaimer(() => store({ deadLettersHold: true }))
+    expect(payloadsOf(await claimElsewhere({ lease: leased() }))).toEqual([1, 2, 3])
+  })
+
   it('never claims an event twice, however many claim at the same time', async () => {
     await save(Array.from({ length: 60 }, (_, n) => ({ payload: n })))
     const rounds = Array.from({ length: 12 }, () => claim(leased(), { limit: 10 }))

@@ -25,8 +25,8 @@ export interface Failure {
   readonly status: 'failed' | 'dead_letter' | null
 }
 
-/** How long a claim puts off what waits behind a dead letter. */
-const HELD = 1
+/** How long a claim puts off what waits behind a dead letter: minutes, which are no tick. */
+const HELD = 0
 
 /** Seqs, in their order. */
 export type Follows = readonly number[] | 'unknown'
