@@ -21,7 +21,7 @@ export class WaitingLanes {
     return this.#until.size > before
   }
 
-  /** Those that are still worth a look. Whoever takes them puts back those that still wait. */
+  /** Those that are still worth a look. The caller puts back those that still wait. */
   take(): ReadonlyMap<number, number> {
     const now = performance.now()
     const taken = new Map([...this.#until].filter(([, until]) => until >= now))
@@ -29,7 +29,7 @@ export class WaitingLanes {
     return taken
   }
 
-  /** As they were taken, unless somebody has added them meanwhile. */
+  /** As they were taken, unless they were added again meanwhile. */
   putBack(lanes: ReadonlyMap<number, number>): void {
     for (const [lane, until] of lanes) if (!this.#until.has(lane)) this.#until.set(lane, until)
   }

@@ -29,8 +29,8 @@ import {
 import type { StatementContext } from './statement.ts'
 
 /**
- * For what waits behind a dead letter, or behind a head for a topic that this claim does not take. The one is woken by
- * whoever retries or discards the dead letter, the other by the claim that takes the head.
+ * For what waits behind a dead letter, or behind a head for a topic that this claim does not take. Retrying or discarding
+ * the dead letter wakes the one, the claim that takes the head wakes the other.
  */
 const LONG = sql`interval '5 minutes'`
 
