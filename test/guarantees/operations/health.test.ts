@@ -93,7 +93,8 @@ it('counts exactly, or says at least how many, on a table that was never analyze
     },
     { message: 'the look is in the statistics' },
   )
-  expect(rows).toBeLessThan(230_000)
+  // Behind a pooler, what the first looks have read may come with it. All rows would be 450,000, and more than once.
+  expect(rows).toBeLessThan(300_000)
   const { flags } = await fixture.handling({}).health({ maxPending: 140_000, maxDead: 99_999 })
   expect(flags.map(({ flag }) => flag)).toEqual(['pending', 'dead'])
   expect(flags[1]!.message).toMatch(/at least 100000 dead letters/)
