@@ -39,9 +39,9 @@ export interface WarmUp {
 export const WARM_UP_CONCURRENCY = 16
 
 /**
- * Code is compiled by how often it has run, not by how long. The CPU time of an event falls to a third or less until
- * about the 5,000th, for every contender, and only a little after that. A short measurement begins there: fast
- * contenders are there in three seconds, and a busy machine gets more time. A long one waits for the rest as well.
+ * Code is compiled by how often it has run, not by how long. The CPU time of an event of `dual-write` fell from 2,200 to
+ * 675 µs by the 4,500th; ours was still falling there. A short measurement begins with the 5,000th event, and a busy
+ * machine gets more time to reach it. A long one warms up for a fixed time.
  */
 export function warmUpFor(measuredSeconds: number): WarmUp {
   return measuredSeconds < 5 ? { events: 5_000, seconds: 15 } : { events: Infinity, seconds: 8 }
