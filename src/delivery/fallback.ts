@@ -11,6 +11,7 @@ import type { Bell } from '../runtime/bell.ts'
 import { groupBy } from '../runtime/group-by.ts'
 import type { ClaimSource, Store, TopicLimits } from '../store/outbox/outbox-store.ts'
 import { ClaimSize } from './claim-size.ts'
+import { DueTopics } from './due-topics.ts'
 import type { ClaimPlan, Gate } from './gate.ts'
 import type { LeasedEvent } from './leased-event.ts'
 import type { Leases } from './leases.ts'
@@ -26,9 +27,7 @@ export interface Round {
   readonly mayBeMore: boolean
 }
 
-interface Claim {
-  readonly isProbe: boolean
-  readonly limit: number
+interface Claim extends Pick<ClaimPlan, 'isProbe' | 'limit' | 'read'> {
   readonly from: ClaimSource
   /** The lanes that wait, if it looks at these. */
   readonly lanes: ReadonlyMap<number, number>
@@ -48,12 +47,6 @@ const NOTHING: Round = { claimed: 0, isFull: false, mayBeMore: false }
 /** While there is a backlog, one round claims or records while another sends. */
 const ROUNDS_AT_ONCE = 2
 
-/** The oldest events of a destination that was away may all have to wait for others of their lanes. */
-const PROBE_READS = 250
-
-/** While there is a backlog, its topics are not looked up with every claim. */
-const LOOK_AGAIN_MS = 1_000
-
 export interface FallbackParts {
   readonly store: Pick<Store<never>, 'claim' | 'dueTopics'>
   readonly options: ResolvedOptions
@@ -70,14 +63,12 @@ export interface FallbackParts {
 export class Fallback {
   readonly #parts: FallbackParts
   readonly #size: ClaimSize
+  readonly #due: DueTopics
   readonly #lanes = new WaitingLanes()
-  #topics: readonly string[] = []
-  #lookedAt = 0
-  #isBacklog = false
-  #turn = 0
 
   constructor(parts: FallbackParts) {
     this.#parts = parts
+    this.#due = new DueTopics(parts.store)
     this.#size = new ClaimSize(parts.options, parts.destination.publisher)
   }
 
@@ -117,8 +108,10 @@ export class Fallback {
     const startedAt = performance.now()
     let claimed = 0
     try {
-      const { dueTopics, isOld } = await this.#dueTopics(plans)
-      const claims = this.#claims(plans, dueTopics)
+      const { topics, isFresh } = await this.#due.find((topic) =>
+        plans.some((plan) => !plan.isProbe && isWithin(topic, plan)),
+      )
+      const claims = this.#claims(plans, topics)
       const sends: Promise<Round>[] = []
       for (const claim of claims) {
         const taken = this.#claim(claim)
@@ -136,7 +129,7 @@ export class Fallback {
       claimed = total.claimed
       const failed = rounds.find((round) => round.status === 'rejected')
       if (failed) throw failed.reason
-      return claimed === 0 && isOld ? { ...total, mayBeMore: true } : total
+      return claimed === 0 && !isFresh ? { ...total, mayBeMore: true } : total
     } finally {
       const durationMs = Math.round(performance.now() - startedAt)
       lifecycle.tell('poll:done', { publisher: destination.name, claimed, durationMs })
@@ -151,14 +144,15 @@ export class Fallback {
   /** What to claim: the lanes that wait, and of each plan what is due. */
   #claims(plans: readonly ClaimPlan[], dueTopics: readonly string[]): Claim[] {
     return plans.flatMap((plan): Claim[] => {
-      const { isProbe, limit, onlyTopics, exceptTopics } = plan
+      const { isProbe, limit, read, onlyTopics, exceptTopics } = plan
       const topics = dueTopics.filter((topic) => isWithin(topic, plan))
       if (topics.length === 0) this.#foundNothing(isProbe, onlyTopics ?? [])
-      const due = topics.length > 0 ? [{ isProbe, limit, from: { topics }, lanes: NO_LANES }] : []
+      const due =
+        topics.length > 0 ? [{ isProbe, limit, read, from: { topics }, lanes: NO_LANES }] : []
       const lanes = isProbe ? NO_LANES : this.#lanes.take()
       if (lanes.size === 0) return due
       const from = { lanes: [...lanes.keys()], onlyTopics, exceptTopics }
-      return [{ isProbe, limit, from, lanes }, ...due]
+      return [{ isProbe, limit, read, from, lanes }, ...due]
     })
   }
 
@@ -167,28 +161,17 @@ export class Fallback {
     else this.#size.reset()
   }
 
-  /** Each time in another order, so that a topic with a backlog holds up no other. `isOld`: by the look before. */
-  async #dueTopics(plans: readonly ClaimPlan[]) {
-    const isOf = (topic: string) => plans.some((plan) => !plan.isProbe && isWithin(topic, plan))
-    const isRecent = performance.now() < this.#lookedAt + LOOK_AGAIN_MS
-    const isOld = this.#isBacklog && isRecent && this.#topics.some(isOf)
-    this.#isBacklog = false
-    if (!isOld) {
-      this.#lookedAt = performance.now()
-      this.#topics = await this.#parts.store.dueTopics()
-    }
-    const first = this.#turn++ % Math.max(1, this.#topics.length)
-    return { dueTopics: [...this.#topics.slice(first), ...this.#topics.slice(0, first)], isOld }
-  }
-
   async #send({ isProbe, limit, from }: Claim, taken: Promise<Taken>): Promise<Round> {
     const { leases, lifecycle, options, destination } = this.#parts
     const { batch, isFull, hasNewLanes, waitingLanes } = await taken.catch((error: unknown) => {
-      if (!isProbe) this.#size.halve()
+      if (!isProbe) {
+        this.#size.halve()
+        this.#due.learn(false)
+      }
       throw error
     })
     if ('topics' in from) {
-      if (isFull && !isProbe) this.#isBacklog = true
+      if (!isProbe) this.#due.learn(isFull)
       if (batch.length === 0 && !isFull) this.#foundNothing(isProbe, from.topics)
     }
     if (batch.length === 0) {
@@ -213,14 +196,13 @@ export class Fallback {
     return { claimed: batch.length, isFull: isFull && !isProbe, mayBeMore: ended > 0 }
   }
 
-  async #claim({ isProbe, limit, from, lanes }: Claim): Promise<Taken> {
+  async #claim({ limit, read, from, lanes }: Claim): Promise<Taken> {
     const { store, options, leases, waiting } = this.#parts
     const { thresholdMs, workerId } = options
     // Each claim has its own token, which also fences off earlier work of this process on the row.
     const token = randomUUID()
     const deadline = performance.now() + thresholdMs
     const lease = { token, workerId, ms: thresholdMs }
-    const read = isProbe ? PROBE_READS : limit
     const claimed = await store.claim({ lease, limit, read, from }).catch((error: unknown) => {
       this.#lanes.putBack(lanes)
       throw error

@@ -10,9 +10,14 @@ import type { Leases } from './leases.ts'
 /** What one claim of the fallback may take. */
 export interface ClaimPlan extends TopicLimits {
   readonly limit: number
+  /** How many events it may look at. */
+  readonly read: number
   /** One event, to find out whether its destination is back. */
   readonly isProbe: boolean
 }
+
+/** The oldest events of a destination that was away may all have to wait for others of their lanes. */
+const PROBE = { limit: 1, read: 250, isProbe: true } as const
 
 export interface GateParts {
   readonly circuits: Circuits
@@ -64,12 +69,12 @@ export class Gate {
     const { only: onlyTopics } = topics
     const exceptTopics = [...topics.except, ...blockedTopics]
     if (broker === 'out of reach') return []
-    if (broker === 'to probe') return [{ limit: 1, isProbe: true, onlyTopics, exceptTopics }]
+    if (broker === 'to probe') return [{ ...PROBE, onlyTopics, exceptTopics }]
     const probes = topicsToProbe.map((topic): ClaimPlan => {
-      return { limit: 1, isProbe: true, onlyTopics: [topic], exceptTopics: [] }
+      return { ...PROBE, onlyTopics: [topic], exceptTopics: [] }
     })
     const inReach = { onlyTopics, exceptTopics: [...exceptTopics, ...halfOpenTopics] }
-    return [{ limit: size, isProbe: false, ...inReach }, ...probes]
+    return [{ limit: size, read: size, isProbe: false, ...inReach }, ...probes]
   }
 
   /** Nothing of the topic can be claimed, so there is no point in asking again with each round. */

@@ -22,11 +22,11 @@ import {
   encodeArray,
   hiddenLimit,
   isDeadLaneIndexed,
-  isDueIndexed,
   isLaneIndexed,
   toEvent,
 } from './rows.ts'
 import type { StatementContext } from './statement.ts'
+import { isOfTopic, topicsSince } from './topics.ts'
 
 /**
  * For what waits behind a dead letter, or behind a head for a topic that this claim does not take. Retrying or discarding
@@ -81,19 +81,17 @@ export function claimStatement(context: StatementContext) {
           order by o.seq limit ${limit} for update skip locked
         ) f limit ${limit}`
     }
-    const since = encodeArray(from.topics.map((topic) => String(horizon.claimsFrom(topic))))
+    const topics = from.topics.map((topic) => [topic, horizon.claimsFrom(topic)] as const)
     return sql`
-      select f.* from unnest(${encodeArray(from.topics)}::text::text[], ${since}::text::float8[])
-        as t(topic, since)
-      cross join lateral (
+      select f.* from ${topicsSince(topics)} cross join lateral (
         select o.id, o.seq, o.lane, o.available_at from ${outbox} o
-        where o.topic = t.topic and ${isDueIndexed(o)} and ${isDue(o)}
-          and o.available_at >= to_timestamp(t.since / 1000)
+        where ${isOfTopic(o)} and ${isDue(o)}
         order by o.available_at, o.seq limit ${limit} for update skip locked
       ) f limit ${limit}`
   }
 
   return async ({ lease, limit, from, read = limit }: ClaimRequest): Promise<Claimed> => {
+    const { looks } = horizon
     const leaseLength = sql`${lease.ms}::float8 * interval '1 ms'`
     const isElsewhere =
       'topics' in from
@@ -149,7 +147,7 @@ export function claimStatement(context: StatementContext) {
       upTo.set(row.topic, Math.max(Number(dueAt), upTo.get(row.topic) ?? 0))
     }
     const isAll = 'topics' in from && read === limit
-    if (isAll) for (const [topic, dueAt] of upTo) horizon.claimedUpTo(topic, dueAt)
+    if (isAll) for (const [topic, dueAt] of upTo) horizon.claimedUpTo(topic, dueAt, looks)
     events.sort((a, b) => a.seq - b.seq)
     return { events, isFull: rows.length === read, waitingLanes: [...waitingLanes] }
   }

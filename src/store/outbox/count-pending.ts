@@ -1,18 +1,26 @@
 // How many events are unfinished, counted up to the limit.
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
-import { type AnyNumber, hiddenLimit, isDueIndexed } from './rows.ts'
+import type { DueTopics } from './due-topics.ts'
+import { type AnyNumber, hiddenLimit } from './rows.ts'
 import type { StatementContext } from './statement.ts'
+import { isOfTopic, topicsSince } from './topics.ts'
 
-export function countPendingStatement(context: StatementContext) {
-  const { outbox } = context
+export function countPendingStatement(context: StatementContext, dueTopics: DueTopics) {
+  const { outbox, horizon } = context
   return async (limit: number): Promise<number> => {
+    await dueTopics(true)
+    const most = hiddenLimit(limit)
     const [counted] = await runInBackground<{ count: AnyNumber }>(
       context,
       'count what waits',
-      sql`select count(*)::int as count
-        from (select from ${outbox} o where ${isDueIndexed(sql`o`)}
-          order by o.topic, o.available_at, o.seq limit ${hiddenLimit(limit)}) waiting`,
+      sql`
+        select count(*)::int as count from (
+          select from ${topicsSince(horizon.since)} cross join lateral (
+            select from ${outbox} o where ${isOfTopic(sql`o`)}
+            order by o.available_at, o.seq limit ${most}
+          ) unfinished limit ${most}
+        ) waiting`,
     )
     return Number(counted!.count)
   }

@@ -4,8 +4,9 @@ import { performance } from 'node:perf_hooks'
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import type { Look } from './horizon.ts'
-import { type AnyNumber, encodeArray, isDueIndexed } from './rows.ts'
+import { type AnyNumber, isDueIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
+import { isOfTopic, topicsSince } from './topics.ts'
 
 // A search reads the dead entries of every topic that is not known. So it rests after a search, twenty times as long as that
 // took Postgres; but it searches before it returns that nothing is due, unless a search takes long.
@@ -21,7 +22,10 @@ interface TopicRow {
   snapshot: string
 }
 
-export function dueTopicsStatement(context: StatementContext) {
+/** Returns the topics with something due. With `searches`, the horizon knows every topic afterwards. */
+export type DueTopics = (searches?: boolean) => Promise<string[]>
+
+export function dueTopicsStatement(context: StatementContext): DueTopics {
   const { outbox, horizon } = context
   const o = sql`o`
   const nextTopic = sql`
@@ -34,18 +38,16 @@ export function dueTopicsStatement(context: StatementContext) {
   let searchAt = 0
   let searchMs = 0
   let learned = 0
-  return () => look(performance.now() >= searchAt)
+  return (searches = false) => look(searches || performance.now() >= searchAt)
 
   async function look(searches: boolean): Promise<string[]> {
     const learnedBefore = learned
-    const topics = encodeArray([...horizon.since.keys()])
-    const since = encodeArray([...horizon.since.values()].map(String))
     const rows = await runInBackground<TopicRow>(
       context,
       'look for due events',
       sql`
         with recursive known as materialized (
-          select * from unnest(${topics}::text::text[], ${since}::text::float8[]) as k(topic, since)
+          select t.* from ${topicsSince(horizon.since)}
         ), gap(low, high, found) as (
           select topic, lead(topic) over (order by topic), false
           from (select topic from known union all select '') ends where ${searches}::boolean
@@ -59,8 +61,7 @@ export function dueTopicsStatement(context: StatementContext) {
           pg_current_snapshot()::text as snapshot
         from (select count(*) from topics) searched left join topics t on true left join lateral (
           select date_part('epoch', o.available_at) * 1000 as ms from ${outbox} o
-          where o.topic = t.topic and ${isDueIndexed(o)} and o.available_at >= to_timestamp(t.since / 1000)
-          order by o.available_at limit 1
+          where ${isOfTopic(o)} order by o.available_at limit 1
         ) first on true`,
     )
     const [{ now, snapshot, tookMs }] = rows as [TopicRow]
@@ -71,6 +72,7 @@ export function dueTopicsStatement(context: StatementContext) {
     const firsts = rows.flatMap(({ topic, first }) =>
       topic === null ? [] : [[topic, first === null ? null : Number(first)] as const],
     )
+    horizon.looked(firsts.map(([topic]) => topic))
     // One at a time: a look that began before the last one had ended may have seen less than that.
     if (learned === learnedBefore) {
       learned += 1

@@ -8,8 +8,7 @@
 // So the time is that of a look some seconds ago. A transaction that was running then and still is, is remembered: when it
 // ends, the next look begins where looks began before they left it behind.
 //
-// Between two looks, a claim that took all it could begins where the one before it ended. What it leaves out that way, the
-// next look finds.
+// Between two looks, a claim begins where the one before it ended. What it leaves out that way, the next look finds.
 //
 // All of this is in memory. A process that starts looks at everything, and again every ten minutes: the clock of the
 // database may have been set back.
@@ -52,6 +51,7 @@ export class Horizon {
   /** Transactions that have been running for longer, each with the bound before it was left behind. */
   readonly #leftBehind = new Map<bigint, number>()
   readonly #claimedUpTo = new Map<string, number>()
+  #looks = 0
 
   /** From when on a look begins, for each topic that is known. */
   get since(): ReadonlyMap<string, number> {
@@ -63,9 +63,24 @@ export class Horizon {
     return this.#claimedUpTo.get(topic) ?? this.#since.get(topic) ?? EVERYTHING
   }
 
-  /** A claim has read all that was due up to this time. */
-  claimedUpTo(topic: string, dueAt: number): void {
-    this.#claimedUpTo.set(topic, dueAt - ROUNDING_MS)
+  /** How many looks have ended. */
+  get looks(): number {
+    return this.#looks
+  }
+
+  /**
+   * A claim has read all that was due up to this time. If a look has ended since the claim began, that look may have found
+   * something below, so the next claim begins where the look did.
+   */
+  claimedUpTo(topic: string, dueAt: number, looksBefore: number): void {
+    if (looksBefore === this.#looks) this.#claimedUpTo.set(topic, dueAt - ROUNDING_MS)
+  }
+
+  /** A look has ended and found these topics, whether or not the horizon learns more from it. */
+  looked(topics: Iterable<string>): void {
+    this.#looks += 1
+    this.#claimedUpTo.clear()
+    for (const topic of topics) if (!this.#since.has(topic)) this.#since.set(topic, EVERYTHING)
   }
 
   /** Returns whether to look again, because this look may have missed something. */
@@ -73,7 +88,6 @@ export class Horizon {
     const { now, firstByTopic } = look
     if (now < this.#lastNow || now > this.#begunAt + AT_MOST_MS) this.#beginAnew(now)
     this.#lastNow = now
-    this.#claimedUpTo.clear()
     const back = this.#goBack(look)
     this.#advance(look)
     const from = Math.min(this.#bound, back)

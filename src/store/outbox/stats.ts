@@ -2,8 +2,10 @@
 // know nothing of a table that was never analyzed: a count is exact, or there are at least as many.
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
-import { type AnyNumber, encodeArray, hiddenLimit, isDeadIndexed, isDueIndexed } from './rows.ts'
+import type { DueTopics } from './due-topics.ts'
+import { type AnyNumber, hiddenLimit, isDeadIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
+import { isOfTopic, topicsSince } from './topics.ts'
 import type { Count, Latency, TableStats } from './outbox-store.ts'
 
 /** Counted up to here. */
@@ -15,14 +17,12 @@ const EXAMINED = 10_000
 /** Latency covers this many of the newest events. */
 const RECENT = 1_000
 
-export function statsStatement(context: StatementContext, dueTopics: () => Promise<string[]>) {
+export function statsStatement(context: StatementContext, dueTopics: DueTopics) {
   return async (): Promise<TableStats> => {
-    // So that all topics are known.
-    await dueTopics()
-    const topics = [...context.horizon.since.keys()]
+    await dueTopics(true)
     const [counts, waiting, latency] = await Promise.all([
-      count(context, topics),
-      examine(context, topics),
+      count(context),
+      examine(context),
       latencies(context),
     ])
     return { ...counts, ...waiting, latency }
@@ -31,16 +31,16 @@ export function statsStatement(context: StatementContext, dueTopics: () => Promi
 
 type Counts = Pick<TableStats, 'pending' | 'dead' | 'published'>
 
-async function count(context: StatementContext, topics: readonly string[]): Promise<Counts> {
-  const { outbox } = context
+async function count(context: StatementContext): Promise<Counts> {
+  const { outbox, horizon } = context
   const [row] = await runInBackground<Record<'pending' | 'dead' | 'published' | 'rows', AnyNumber>>(
     context,
     'count events',
     sql`
       select w.pending, d.dead, n.published, n.rows from (
         select count(*)::int as pending
-        from unnest(${encodeArray(topics)}::text::text[]) as t(topic) cross join lateral (
-          select from ${outbox} o where o.topic = t.topic and ${isDueIndexed(sql`o`)}
+        from ${topicsSince(horizon.since)} cross join lateral (
+          select from ${outbox} o where ${isOfTopic(sql`o`)}
           order by o.available_at, o.seq limit ${hiddenLimit(COUNTED + 1)}
         ) unfinished
       ) w, (
@@ -67,9 +67,9 @@ function upTo(most: number, counted: AnyNumber): Count {
 type Examined = Pick<TableStats, 'due' | 'retrying' | 'held' | 'mostAttempts' | 'lagMs'>
 
 /** Of each topic those that are due first. */
-async function examine(context: StatementContext, topics: readonly string[]): Promise<Examined> {
-  const { outbox } = context
-  const each = Math.ceil(EXAMINED / Math.max(1, topics.length))
+async function examine(context: StatementContext): Promise<Examined> {
+  const { outbox, horizon } = context
+  const each = Math.ceil(EXAMINED / Math.max(1, horizon.since.size))
   const [row] = await runInBackground<Record<keyof Examined, AnyNumber | null>>(
     context,
     'look at what waits',
@@ -82,10 +82,9 @@ async function examine(context: StatementContext, topics: readonly string[]): Pr
       from (
         select *, bool_or(attempts > 0) over (partition by lane order by seq
           rows between unbounded preceding and 1 preceding) as failed_before
-        from unnest(${encodeArray(topics)}::text::text[]) as t(name) cross join lateral (
+        from ${topicsSince(horizon.since)} cross join lateral (
           select o.lane, o.seq, o.attempts, o.available_at, o.created_at from ${outbox} o
-          where o.topic = t.name and ${isDueIndexed(sql`o`)}
-          order by o.available_at, o.seq limit ${hiddenLimit(each)}
+          where ${isOfTopic(sql`o`)} order by o.available_at, o.seq limit ${hiddenLimit(each)}
         ) first
       ) examined`,
   )

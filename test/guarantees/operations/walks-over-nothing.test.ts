@@ -29,8 +29,15 @@ async function insert(count: number, rows: Rows = {}) {
     from generate_series(1, ${count}::int) as series(n) order by series.n`
 }
 
+type Action = (outbox: ReturnType<typeof fixture.outbox>) => Promise<unknown>
+
 /** What a round that delivers ten events reads, of a process that has looked at the table before. */
 async function readByOneRound(): Promise<number> {
+  return await readBy((outbox) => outbox.pollOnce(), 10)
+}
+
+/** Reads of all indexes, or of one, by a process that has looked at the table before. */
+async function readBy(action: Action, delivers: number, index = '%'): Promise<number> {
   const connection = connect(fixture.url, { max: 1 })
   const sent: unknown[] = []
   const outbox = fixture.outbox({
@@ -60,26 +67,26 @@ async function readByOneRound(): Promise<number> {
   await poll()
   await insert(10)
   await connection.db.execute(sql`select pg_stat_force_next_flush()`)
-  const before = await countReads()
+  const before = await countReads(index)
   sent.length = 0
-  await outbox.pollOnce()
-  expect(sent).toHaveLength(10)
+  await action(outbox)
+  expect(sent).toHaveLength(delivers)
   // What a session has read is in the statistics at its end, if not before.
   await connection.close()
   return await waitUntil(
     async () => {
-      const reads = (await countReads()) - before
+      const reads = (await countReads(index)) - before
       return reads > 0 && reads
     },
     { message: 'what was read is in the statistics' },
   )
 }
 
-async function countReads(): Promise<number> {
+async function countReads(index: string): Promise<number> {
   const [row] = await fixture.sql`
     select (t.seq_tup_read + sum(i.idx_tup_read))::int as reads
     from pg_stat_user_tables t join pg_stat_user_indexes i using (relid)
-    where t.relname = 'outbox' group by t.seq_tup_read`
+    where t.relname = 'outbox' and i.indexrelname like ${index} group by t.seq_tup_read`
   return row!['reads'] as number
 }
 
@@ -124,6 +131,11 @@ it.each([
       // By statistics like these, every index of unfinished events is empty, and as good as any other.
       await fixture.sql`vacuum analyze outbox`
       expect(await readByOneRound()).toBeLessThan(MANY / 20)
+      const stats: Action = async (outbox) => {
+        expect((await outbox.stats()).pending).toEqual({ count: 10, exact: true })
+      }
+      // It reads three times what was published in the last seconds, and nothing from before.
+      expect(await readBy(stats, 0, 'outbox_due_idx')).toBeLessThan(MANY / 4)
     })
   },
 )

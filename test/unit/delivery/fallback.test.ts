@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, expect, it, vi } from 'vitest'
 import { Circuits } from '../../../src/delivery/circuits.ts'
 import { Fallback } from '../../../src/delivery/fallback.ts'
@@ -53,6 +54,7 @@ function setUp({ claim, dueTopics = ['fine'], waitingLanes = [] }: Given) {
   const recorder = new Recorder({ store, options, lifecycle, bell })
   const sender = new Sender({ publisher, options, gate, circuits, recorder })
   const claims: ClaimRequest[] = []
+  let looks = 0
   const fallback = new Fallback({
     store: {
       claim: async (request) => {
@@ -64,7 +66,10 @@ function setUp({ claim, dueTopics = ['fine'], waitingLanes = [] }: Given) {
           waitingLanes: waitingLanes.splice(0),
         }
       },
-      dueTopics: async () => [...dueTopics],
+      dueTopics: async () => {
+        looks += 1
+        return [...dueTopics]
+      },
     },
     waiting,
     destination: { name: 'scripted', publisher, topics: EVERY_TOPIC },
@@ -75,7 +80,7 @@ function setUp({ claim, dueTopics = ['fine'], waitingLanes = [] }: Given) {
     sender,
     recorder,
   })
-  return { fallback, circuits, leases, claims, polls, logger, publisher, rung }
+  return { fallback, circuits, leases, claims, polls, logger, publisher, rung, looks: () => looks }
 }
 
 it('sends what it claims, drops the leases, and looks again while something went out', async () => {
@@ -102,6 +107,22 @@ it('does not look for a probe with every round when there is none', async () => 
   expect(claims.filter((claim) => topicsOf(claim).includes('a'))).toHaveLength(1)
   expect(claims.filter((claim) => topicsOf(claim).includes('fine'))).toHaveLength(5)
   circuits.stop()
+})
+
+it('looks once for all claims of a backlog, in both of its rounds, and again at its end', async () => {
+  let left = 20
+  const { fallback, claims, looks } = setUp({
+    claim: async ({ limit }) => {
+      await nextTurn()
+      return left-- > 0 ? Array.from({ length: limit }, () => outboxEvent()) : []
+    },
+  })
+  const running = fallback.run(() => true)
+  await vi.advanceTimersByTimeAsync(0)
+  await running
+  expect(claims.length).toBeGreaterThan(20)
+  // The first one; and when a claim finds nothing, one for each of the two rounds.
+  expect(looks()).toBeLessThanOrEqual(3)
 })
 
 it('claims nothing when nothing is due', async () => {

@@ -61,14 +61,14 @@ it('admits a send on a fresh lease to a destination in reach, and to one in trou
 
 it('claims what is in reach, and of a topic in trouble one event when a probe is due', () => {
   const { gate, circuits } = setUp({ only: null, except: ['others'] })
-  const all = { limit: 250, isProbe: false, onlyTopics: null }
+  const all = { limit: 250, read: 250, isProbe: false, onlyTopics: null }
   expect(gate.claims(250)).toEqual([{ ...all, exceptTopics: ['others'] }])
   circuits.failed('a', away)
   expect(gate.claims(250)).toEqual([{ ...all, exceptTopics: ['others', 'a'] }])
   vi.advanceTimersByTime(500)
   expect(gate.claims(250)).toEqual([
     { ...all, exceptTopics: ['others', 'a'] },
-    { limit: 1, isProbe: true, onlyTopics: ['a'], exceptTopics: [] },
+    { limit: 1, read: 250, isProbe: true, onlyTopics: ['a'], exceptTopics: [] },
   ])
 })
 
@@ -79,6 +79,6 @@ it('claims nothing while the broker is away, then a single probe, of any topic t
   expect(gate.claims(250)).toEqual([])
   vi.advanceTimersByTime(500)
   expect(gate.claims(250)).toEqual([
-    { limit: 1, isProbe: true, onlyTopics: ['a', 'b'], exceptTopics: [] },
+    { limit: 1, read: 250, isProbe: true, onlyTopics: ['a', 'b'], exceptTopics: [] },
   ])
 })

@@ -33,6 +33,7 @@ class World {
   look(): number[] {
     const since = this.horizon.claimsFrom('orders')
     const seen = this.unfinished.filter((at) => at >= since)
+    this.horizon.looked(['orders'])
     const goesBack = this.horizon.learn({
       now: this.now,
       running: new Set(this.running.keys()),
@@ -77,11 +78,29 @@ describe('the horizon', () => {
   it('lets a claim begin where the last one ended, until the next look', () => {
     const world = new World()
     world.look()
-    world.horizon.claimedUpTo('orders', world.now)
+    world.horizon.claimedUpTo('orders', world.now, world.horizon.looks)
     expect(world.horizon.claimsFrom('orders')).toBe(world.now - 1)
     expect(world.horizon.since.get('orders')).toBe(Number.NEGATIVE_INFINITY)
     world.look()
     expect(world.horizon.claimsFrom('orders')).toBe(Number.NEGATIVE_INFINITY)
+  })
+
+  it('does not let a claim begin where one ended that a look has overtaken', () => {
+    const world = new World()
+    world.look()
+    const { looks } = world.horizon
+    world.look()
+    world.horizon.claimedUpTo('orders', world.now, looks)
+    expect(world.horizon.claimsFrom('orders')).toBe(Number.NEGATIVE_INFINITY)
+  })
+
+  it('forgets where claims ended, and knows new topics, after a look from which it does not learn', () => {
+    const world = new World()
+    world.look()
+    world.horizon.claimedUpTo('orders', world.now, world.horizon.looks)
+    world.horizon.looked(['orders', 'invoices'])
+    expect(world.horizon.claimsFrom('orders')).toBe(Number.NEGATIVE_INFINITY)
+    expect(world.horizon.since.get('invoices')).toBe(Number.NEGATIVE_INFINITY)
   })
 
   it('does not go back for transactions that come and go', () => {
