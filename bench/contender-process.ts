@@ -13,7 +13,7 @@ import {
   type ToProcess,
   type Usage,
   WARM_UP_CONCURRENCY,
-  warmUpFor,
+  WARM_UP,
 } from './job.ts'
 import { eventMaker, runLoad } from './load.ts'
 import { runOverhead } from './overhead.ts'
@@ -83,15 +83,15 @@ async function load(
   let rate = 0
   await contender.start()
   // Few at first, as nobody knows yet how long they take. What would be too short to tell a rate by is left.
-  const enough = warmUpFor(seconds)
   let warmUnits = FIRST_UNITS
-  for (let left = enough.seconds; left > enough.seconds / 10 && firstId < enough.events; ) {
+  let unitsLeft = WARM_UP.units
+  for (let left = WARM_UP.seconds; left > WARM_UP.seconds / 10 && unitsLeft > 0; ) {
     const warm = await runLoad(contender, acks, { ...warmJob, units: warmUnits, firstId }, sends)
     rate = warmUnits / warm.seconds
     firstId += warm.committed
     left -= warm.seconds
-    const wanted = Math.min(rate * left, (enough.events - firstId) / job.eventsPerUnit)
-    warmUnits = Math.ceil(Math.min(warmUnits * 10, wanted))
+    unitsLeft -= warmUnits
+    warmUnits = Math.ceil(Math.min(warmUnits * 10, rate * left, unitsLeft))
   }
   await ready()
   const usage = measureUsage()

@@ -29,9 +29,9 @@ export interface Load {
   readonly keys?: number
 }
 
-/** A process is warm when it has had so many events, or has worked for so long. */
+/** A process is warm after this many units of work, or after this time. */
 export interface WarmUp {
-  readonly events: number
+  readonly units: number
   readonly seconds: number
 }
 
@@ -40,12 +40,10 @@ export const WARM_UP_CONCURRENCY = 16
 
 /**
  * Code is compiled by how often it has run, not by how long. The CPU time of an event of `dual-write` fell from 2,200 to
- * 675 µs by the 4,500th; ours was still falling there. A short measurement begins with the 5,000th event, and a busy
- * machine gets more time to reach it. A long one warms up for a fixed time.
+ * 675 µs by the 4,500th; ours was still falling there. A fixed time would leave a slow contender, or all of them on a
+ * slow machine, half compiled.
  */
-export function warmUpFor(measuredSeconds: number): WarmUp {
-  return measuredSeconds < 5 ? { events: 5_000, seconds: 15 } : { events: Infinity, seconds: 8 }
-}
+export const WARM_UP: WarmUp = { units: 6_000, seconds: 15 }
 
 /** Fills the table as an outage does. */
 export interface LeaveBehind {

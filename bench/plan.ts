@@ -27,17 +27,9 @@ const POSTGRES_ONLY = byDefault('postgres-only')
 const KAFKAJS_ONLY = byDefault('kafkajs-only')
 const OURS_DELETING = tuned('aftercommit')
 const TUNED_PEERS = PEERS.map(tuned)
-/** The best peers at 64 and in a drain: a short run has time to warm up these, and no others. */
-const QUICK_PEERS = [tuned('graphile-worker'), tuned('pg-boss')]
-const EVERYBODY = [
-  OURS,
-  OURS_DELETING,
-  DUAL_WRITE,
-  TEXTBOOK,
-  BARE_IDEA,
-  POSTGRES_ONLY,
-  ...PEERS.flatMap((peer) => [byDefault(peer), tuned(peer)]),
-]
+/** The best peer at 64, and the best one in a drain. A run has time for many rounds of these, and few of the others. */
+const [FASTEST_PEER, DRAINING_PEER] = [tuned('graphile-worker'), tuned('pg-boss')]
+const MARKS = [DUAL_WRITE, TEXTBOOK, BARE_IDEA, POSTGRES_ONLY]
 
 const ONE_EVENT = { kind: 'load', eventsPerUnit: 1, payloadBytes: 1_000 } as const
 
@@ -58,39 +50,39 @@ export function makePlan({ quick, only }: BenchArguments): Step[] {
 
   if (has('throughput')) {
     const load = (concurrency: number): Load => ({ ...ONE_EVENT, seconds, concurrency })
-    const [quickest, others] = [EVERYBODY.filter(isQuick), EVERYBODY.filter((one) => !isQuick(one))]
     if (quick) {
-      loads('throughput 64', [OURS, OURS_DELETING, DUAL_WRITE, ...QUICK_PEERS], load(64))
+      const field = [OURS, OURS_DELETING, DUAL_WRITE, FASTEST_PEER, DRAINING_PEER]
+      loads('throughput 64', field, load(64))
     } else {
-      loads('throughput 16', quickest, load(16))
+      loads('throughput 16', [OURS, ...MARKS, ...TUNED_PEERS.filter(isFast)], load(16))
       // Most targets are about these: a slow spell of the machine must not be the middle of three.
-      loads('throughput 64', quickest, load(64), { times: 5 })
-      loads('throughput 64', others, load(64))
+      loads('throughput 64', [OURS, OURS_DELETING, ...MARKS, FASTEST_PEER], load(64), { times: 5 })
+      loads('throughput 64', without(TUNED_PEERS, FASTEST_PEER), load(64))
+      loads('throughput 64', PEERS.map(byDefault), load(64), { times: 1 })
     }
   }
   if (has('latency')) {
     const load: Load = { ...ONE_EVENT, seconds: quick ? 3 : 10, concurrency: 1, perSecond: 50 }
-    const field = [OURS, DUAL_WRITE, ...(quick ? [] : [EMIT_IN, TEXTBOOK, ...TUNED_PEERS])]
-    loads('latency', field, load, { paced: true })
+    loads('latency', [OURS, DUAL_WRITE, ...(quick ? [] : [EMIT_IN])], load, { paced: true })
+    if (!quick) loads('latency', [TEXTBOOK, ...TUNED_PEERS], load, { paced: true, times: 1 })
   }
   if (has('overhead')) steps.push(...inTurns([overheadStep(quick ? 150 : 500)], rounds))
   if (has('drain')) {
     // The first 20,000 are the warm-up.
-    const rows = quick ? 60_000 : 200_000
+    const rows = quick ? 60_000 : 120_000
     const limitSeconds = quick ? 10 : 60
     const all = { rows, payloadBytes: 1_000, limitSeconds }
     const some = { payloadBytes: 1_000, limitSeconds: 15 }
     // Few enough to be done in time: by several that send the same, what was lost is only known at the end.
     const forFour = { rows: 4_000, payloadBytes: 1_000, limitSeconds: 60, instances: 4 }
-    const peers = quick ? [tuned('pg-boss')] : [TEXTBOOK, ...TUNED_PEERS]
+    const ofPeer = (variant: Variant) =>
+      drainStep('drain', variant, { ...some, rows: quick ? rows : rowsFor(variant.contender) })
     const round = [
       ...[OURS, OURS_DELETING, KAFKAJS_ONLY].map((variant) => drainStep('drain', variant, all)),
-      ...peers.map((variant) => {
-        const enough = quick ? rows : rowsFor(variant.contender)
-        return drainStep('drain', variant, { ...some, rows: enough })
-      }),
+      ofPeer(DRAINING_PEER),
     ]
-    const crowds = [
+    const others = [
+      ...[TEXTBOOK, ...without(TUNED_PEERS, DRAINING_PEER)].map(ofPeer),
       drainStep('drain with two', OURS, { ...all, instances: 2 }),
       ...[OURS, tuned('nest-native-messaging')].map((variant) =>
         drainStep('drain with four', variant, forFour),
@@ -99,26 +91,32 @@ export function makePlan({ quick, only }: BenchArguments): Step[] {
     // Large requests take another way through the broker than those of a load.
     const warmRows = { ...all, rows: 40_000 }
     steps.push(warmUpStep((arena) => arena.drain(KAFKAJS_ONLY, warmRows), 2))
-    steps.push(...inTurns(quick ? round : [...round, ...crowds], rounds))
+    steps.push(...inTurns(round, rounds), ...(quick ? [] : others))
   }
   if (has('claims')) steps.push(...claimSteps(quick ? 50_000 : 1_000_000, 50, rounds))
   if (has('history')) steps.push(...historySteps([0, 1_000_000, 10_000_000], 50_000, rounds))
   const field = [OURS, DUAL_WRITE, tuned('graphile-worker')]
   const load: Load = { ...ONE_EVENT, seconds, concurrency: 16 }
-  if (has('hotkey')) loads('hotkey', field, { ...load, keys: 1 })
-  if (has('fanout')) loads('fanout', field, { ...load, eventsPerUnit: 100, payloadBytes: 100 })
+  const once = { times: 1 }
+  if (has('hotkey')) loads('hotkey', field, { ...load, keys: 1 }, once)
+  if (has('fanout'))
+    loads('fanout', field, { ...load, eventsPerUnit: 100, payloadBytes: 100 }, once)
   if (has('payload')) {
-    for (const payloadBytes of [100, 1_000, 50_000]) {
-      loads(`payload ${payloadBytes}`, field, { ...load, payloadBytes })
+    for (const payloadBytes of [100, 50_000]) {
+      loads(`payload ${payloadBytes}`, field, { ...load, payloadBytes }, once)
     }
   }
   if (has('idle')) steps.push(idleStep(60))
   return steps
 }
 
-/** Whoever is quickest of its kind. */
-function isQuick({ contender, tuned: isTuned }: Variant): boolean {
-  return isTuned || !PEERS.some((peer) => peer === contender)
+/** The peers that come near us at 16. */
+function isFast({ contender }: Variant): boolean {
+  return contender === 'graphile-worker' || contender === 'pg-transactional-outbox-wal'
+}
+
+function without(variants: readonly Variant[], left: Variant): Variant[] {
+  return variants.filter(({ contender }) => contender !== left.contender)
 }
 
 /** Enough for the time that it is given; more would only have to be written first. */

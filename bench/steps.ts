@@ -1,7 +1,7 @@
 // The steps of a plan: each runs one turn in the arena and puts the figures of all its turns so far into the results.
 import { type Arena, type DrainResult, OURS, type Variant } from './arena.ts'
 import type { ContenderName } from './contender.ts'
-import { type ClaimsResult, type Load, type OverheadResult, warmUpFor } from './job.ts'
+import { type ClaimsResult, type Load, type OverheadResult, WARM_UP } from './job.ts'
 import {
   type ClaimFigures,
   type HistoryFigures,
@@ -62,7 +62,7 @@ export function loadSteps(
     return {
       contender: variant.contender,
       label: `${workload}: ${name}`,
-      weight: warmUpFor(job.seconds).seconds + job.seconds + OVERHEAD_SECONDS,
+      weight: WARM_UP.seconds + job.seconds + OVERHEAD_SECONDS,
       async run(arena, results) {
         if (paced && cannotKeepUp(results, name, job.perSecond!)) return
         turns.push(await arena.load(variant, job))

@@ -1,11 +1,5 @@
 import { expect, it } from 'vitest'
 import { isWarm, watchAcks } from '../../../bench/drain-watch.ts'
-import { warmUpFor } from '../../../bench/job.ts'
-
-it('warms a process for a short look by its events, and for a long one by its time', () => {
-  expect(warmUpFor(3)).toEqual({ events: 5_000, seconds: 15 })
-  expect(warmUpFor(5)).toEqual({ events: Infinity, seconds: 8 })
-})
 
 it('takes a drain for warm after its first 20,000 rows, or after two seconds if it has fewer', () => {
   expect(isWarm(60_000, 19_999, 5_000)).toBe(false)
