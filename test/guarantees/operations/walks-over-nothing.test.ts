@@ -4,6 +4,7 @@
 import { performance } from 'node:perf_hooks'
 import { sql } from 'drizzle-orm'
 import { describe, expect, it } from 'vitest'
+import type { Outbox } from '../../../src/index.ts'
 import { connect } from '../../support/servers/database.ts'
 import { useFixture } from '../../support/fixture.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
@@ -29,7 +30,7 @@ async function insert(count: number, rows: Rows = {}) {
     from generate_series(1, ${count}::int) as series(n) order by series.n`
 }
 
-type Action = (outbox: ReturnType<typeof fixture.outbox>) => Promise<unknown>
+type Action = (outbox: Pick<Outbox<never>, 'pollOnce' | 'stats'>) => Promise<unknown>
 
 /** What a round that delivers ten events reads, of a process that has looked at the table before. */
 async function readByOneRound(): Promise<number> {
