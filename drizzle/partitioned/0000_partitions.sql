@@ -63,6 +63,7 @@ SET search_path FROM CURRENT SET lock_timeout = '100ms' AS $aftercommit$
 DECLARE
   parent regclass := $name$"outbox"$name$;
   made text := format('%I', (SELECT relname FROM pg_class WHERE oid = parent) || to_char(day, '_YYYYMMDD'));
+  owner regrole;
 BEGIN
   IF to_regclass(made) IS NOT NULL THEN RETURN false; END IF;
   IF EXISTS (SELECT FROM "outbox_default"
@@ -71,6 +72,9 @@ BEGIN
     RAISE 'the default partition is larger than % bytes; saves would wait while it is scanned', largest_default;
   END IF;
   EXECUTE format('CREATE TABLE %s (LIKE %s INCLUDING ALL)', made, parent);
+  -- Any member of the owner may have to drop it.
+  owner := (SELECT relowner::regrole FROM pg_class WHERE oid = parent);
+  IF owner <> current_user::regrole THEN EXECUTE format('ALTER TABLE %s OWNER TO %s', made, owner); END IF;
   EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%L) TO (%L)', parent, made,
     "outbox_first_id"(day), "outbox_first_id"(day + 1));
   RETURN true;
@@ -89,8 +93,8 @@ BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE 'partitions are dropped at the isolation level read committed only; make it the default of this role';
   END IF;
-  -- All statements lock the table before its partitions, so with this lock the others are there for the taking, unless
-  -- autovacuum or a session of a person holds them.
+  -- All statements lock the table before its partitions, so this lock also frees the partitions, unless autovacuum or a
+  -- manual session holds them.
   LOCK TABLE ONLY "outbox" IN ACCESS EXCLUSIVE MODE;
   IF NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = part AND inhparent = parent) THEN RETURN false; END IF;
   EXECUTE format('LOCK TABLE %s, %s IN ACCESS EXCLUSIVE MODE', $name$"outbox_default"$name$, part::regclass);

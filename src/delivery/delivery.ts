@@ -92,7 +92,7 @@ export class Delivery implements NextStep {
 
   /** Gives back events that have not been sent yet. */
   async release(): Promise<void> {
-    await Promise.all(this.#pipelines.map(({ immediate }) => immediate.release()))
+    await Promise.all(this.#pipelines.map((pipeline) => pipeline.release()))
   }
 
   async close(): Promise<void> {

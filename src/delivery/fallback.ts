@@ -48,7 +48,7 @@ const NOTHING: Round = { claimed: 0, isFull: false, mayBeMore: false }
 const ROUNDS_AT_ONCE = 2
 
 export interface FallbackParts {
-  readonly store: Pick<Store<never>, 'claim' | 'dueTopics'>
+  readonly store: Pick<Store<never>, 'claim' | 'dueTopics' | 'wake'>
   readonly options: ResolvedOptions
   readonly destination: RoutedPublisher
   readonly lifecycle: Lifecycle
@@ -98,6 +98,22 @@ export class Fallback {
       const round = await this.#runRound()
       // It may have looked only at what it had to put off, or not at everything.
       if (round.claimed > 0 || !round.mayBeMore || !mayGoOn()) return round
+    }
+  }
+
+  /** Hands lanes that wait over to other instances: they find the first event of each at once. */
+  async release(): Promise<void> {
+    const { store, options } = this.#parts
+    const lanes = this.#lanes.takeAll()
+    if (lanes.length === 0) return
+    try {
+      await store.wake(lanes)
+    } catch (error) {
+      const fields = { err: error, lanes: lanes.length }
+      options.logger.debug(
+        fields,
+        'could not hand over events that wait for others; they go out later',
+      )
     }
   }
 
@@ -185,8 +201,8 @@ export class Fallback {
     if (!isProbe) this.#size.learn(batch)
     lifecycle.tell('batch:claimed', { events: batch.map(({ event }) => refOf(event)) })
     await this.#publish(batch)
-    // They have waited for as long as the send took. What waits behind an event that failed waits until that has rested,
-    // and the claim of that event will tell.
+    // They have waited for as long as the send took. What waits behind an event that failed waits until that has rested. The
+    // claim that retries that event returns the lane again.
     this.#lanes.add(waitingLanes)
     const failed = batch.filter(({ outcome }) => outcome?.kind === 'failed' && outcome.counts)
     this.#lanes.remove(failed.map(({ event }) => event.lane))

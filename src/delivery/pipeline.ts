@@ -21,7 +21,7 @@ import { Sender } from './send.ts'
 const WATCH_ON_MS = 1_000
 
 export interface PipelineParts {
-  readonly store: Pick<Store<never>, 'claim' | 'dueTopics' | 'renew'>
+  readonly store: Pick<Store<never>, 'claim' | 'dueTopics' | 'renew' | 'wake'>
   readonly options: ResolvedOptions
   readonly lifecycle: Lifecycle
   readonly recorder: Recorder
@@ -110,6 +110,12 @@ export class Pipeline {
     this.gate.stopTaking()
     await Promise.all([this.#pollLoop.stop(), this.immediate.idle()])
     await this.#sender.idle()
+    await this.fallback.release()
+  }
+
+  /** Gives back events that have not been sent yet, without waiting for those under way. */
+  async release(): Promise<void> {
+    await Promise.all([this.immediate.release(), this.fallback.release()])
   }
 
   async close(): Promise<void> {

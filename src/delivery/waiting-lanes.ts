@@ -3,7 +3,10 @@
 import { performance } from 'node:perf_hooks'
 
 /** Rule 9. */
-const MOST = 1_000
+const MOST = 10_000
+
+/** One look takes this many, those that were looked at longest ago. */
+const MOST_AT_ONCE = 1_000
 
 /** Longer than most sends take: each round looks at them again, and a send that ends is followed by a round. */
 const KEPT_MS = 60_000
@@ -21,12 +24,20 @@ export class WaitingLanes {
     return this.#until.size > before
   }
 
-  /** Those that are still worth a look. The caller puts back those that still wait. */
-  take(): ReadonlyMap<number, number> {
+  /** Some that are still worth a look. The caller puts back those that still wait. */
+  take(most = MOST_AT_ONCE): ReadonlyMap<number, number> {
     const now = performance.now()
-    const taken = new Map([...this.#until].filter(([, until]) => until >= now))
-    this.#until.clear()
+    const taken = new Map<number, number>()
+    for (const [lane, until] of this.#until) {
+      if (taken.size === most) break
+      this.#until.delete(lane)
+      if (until >= now) taken.set(lane, until)
+    }
     return taken
+  }
+
+  takeAll(): number[] {
+    return [...this.take(MOST).keys()]
   }
 
   /** As they were taken, unless they were added again meanwhile. */

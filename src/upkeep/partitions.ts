@@ -46,8 +46,8 @@ export class Partitions {
    * turn until the end.
    */
   async *drop({ old }: PartitionsFound): AsyncGenerator<number, boolean> {
-    try {
-      for (const partition of old) {
+    for (const partition of old) {
+      try {
         const rows = yield* this.#countOld(partition)
         if (rows === 'some stay') continue
         const isDropped = rows === null ? null : await this.#store.drop(partition)
@@ -55,9 +55,13 @@ export class Partitions {
         if (!isDropped) continue
         this.#logger.info({ partition: partition.name, rows }, 'partition dropped')
         yield rows
+      } catch (error) {
+        this.#explain(
+          error,
+          'could not drop a partition; the next round tries again',
+          partition.name,
+        )
       }
-    } catch (error) {
-      this.#explain(error, 'could not drop a partition; the next round tries again')
     }
     return true
   }
@@ -76,8 +80,8 @@ export class Partitions {
     }
   }
 
-  #explain(error: unknown, message: string): void {
-    if (isLocked(error)) this.#logger.debug({}, `${message}, as the table was in use`)
-    else this.#logger.warn({ err: error }, message)
+  #explain(error: unknown, message: string, partition?: string): void {
+    if (isLocked(error)) this.#logger.debug({ partition }, `${message}, as the table was in use`)
+    else this.#logger.warn({ err: error, partition }, message)
   }
 }

@@ -1,10 +1,12 @@
-// Retries or discards one page of dead letters. A retried dead letter keeps its id and its place in its lane.
+// Retries or discards one page of dead letters. A retried dead letter keeps its id and its place in its lane; the claim
+// that takes it wakes what waits behind it. A discarded one wakes that itself.
 import { sql, type SQL } from '../../drivers/sql.ts'
 import { run } from '../database.ts'
 import { matching } from './dead-letter-filter.ts'
 import type { DeadLetterFilter, DeadLetterPage, DeadLettersChanged } from './outbox-store.ts'
-import { type AnyNumber, isLaneIndexed } from './rows.ts'
+import type { AnyNumber } from './rows.ts'
 import type { StatementContext } from './statement.ts'
+import { wakeLanes } from './wake.ts'
 
 export function retryDeadLettersStatement(context: StatementContext) {
   const { outbox } = context
@@ -17,31 +19,17 @@ export function retryDeadLettersStatement(context: StatementContext) {
 }
 
 export function discardDeadLettersStatement(context: StatementContext) {
-  const { outbox } = context
+  const { outbox, rules } = context
+  const woken = wakeLanes(context, sql`select distinct lane from changed`)
   return change(
     context,
     'discard dead letters',
     sql`delete from ${outbox} o using chosen where o.id = chosen.id`,
+    rules.deadLettersHold ? sql`, woken as (${woken})` : sql``,
   )
 }
 
-/** How many events of a lane are woken. The last of them to go takes the others with it. */
-const WOKEN = 1_000
-
-/** A claim has put off what waits behind a dead letter. */
-function wakeLanes({ outbox, rules }: StatementContext): SQL {
-  if (!rules.deadLettersHold) return sql``
-  return sql`, woken as (
-    update ${outbox} o set available_at = clock_timestamp(), updated_at = clock_timestamp()
-    from (select distinct lane from changed) c cross join lateral (
-      select p.id from ${outbox} p where p.lane = c.lane and ${isLaneIndexed(sql`p`)}
-        and p.lease_token is null and p.status = 'pending' and p.available_at > clock_timestamp()
-      order by p.seq limit ${WOKEN}
-    ) behind
-    where o.id = behind.id and o.lease_token is null)`
-}
-
-function change(context: StatementContext, step: string, act: SQL) {
+function change(context: StatementContext, step: string, act: SQL, then = sql``) {
   const { db, outbox } = context
   return async (
     filter: DeadLetterFilter,
@@ -55,7 +43,7 @@ function change(context: StatementContext, step: string, act: SQL) {
           select o.id, o.seq from ${outbox} o
           where ${matching(filter)} and o.seq > ${afterSeq}::float8::bigint
           order by o.seq limit ${limit}::int for update
-        ), changed as (${act} returning o.seq, o.lane) ${wakeLanes(context)}
+        ), changed as (${act} returning o.seq, o.lane) ${then}
         select count(*)::int as count, max(seq)::text as "lastSeq" from changed`,
     )
     const { count, lastSeq } = changed!

@@ -28,11 +28,14 @@ import {
 import type { StatementContext } from './statement.ts'
 import { isOfTopic, topicsSince } from './topics.ts'
 
-/**
- * For what waits behind a dead letter, or behind a head for a topic that this claim does not take. Retrying or discarding
- * the dead letter wakes the one, the claim that takes the head wakes the other.
- */
+/** For what waits behind a head for a topic that this claim does not take. The claim that takes the head wakes it. */
 const LONG = sql`interval '5 minutes'`
+
+/**
+ * For what waits behind a dead letter: longer, the older it is, as it may wait for days. Discarding the dead letter wakes
+ * it, and so does the claim of one that is retried.
+ */
+const HELD = sql`greatest(${LONG}, least(now() - o.created_at, interval '1 hour'))`
 
 // now() is the start of this short transaction. Unlike clock_timestamp(), it can be looked up in the index.
 const isDue = (row: SQL) => sql`${row}.available_at <= now()`
@@ -59,7 +62,6 @@ export function claimStatement(context: StatementContext) {
   ) => sql`(select ${value} from ${outbox} p
     where ${where} and ${isLaneIndexed(p)} order by p.seq ${direction} limit 1)`
   const ahead = nearest(sql`p.seq`, sql`p.lane = f.lane and p.seq < f.seq`, sql`desc`)
-  const nextIsPutOff = nearest(isPutOff(p), sql`p.lane = r.lane and p.seq > r.seq`)
   const isHeld = (row: SQL) =>
     rules.deadLettersHold
       ? sql`exists (select from ${outbox} d where d.lane = ${row}.lane and d.seq < ${row}.seq
@@ -93,10 +95,15 @@ export function claimStatement(context: StatementContext) {
   return async ({ lease, limit, from, read = limit }: ClaimRequest): Promise<Claimed> => {
     const { looks } = horizon
     const leaseLength = sql`${lease.ms}::float8 * interval '1 ms'`
-    const isElsewhere =
+    const isOtherTopic =
       'topics' in from
-        ? sql`${isDue(p)} and p.topic <> all (${encodeArray(from.topics)}::text::text[])`
+        ? sql`p.topic <> all (${encodeArray(from.topics)}::text::text[])`
         : sql`false`
+    // Put off already, or about to be: a claim of its topic that runs beside this one sees a head that it does not take.
+    const nextWaits = nearest(
+      sql`${isPutOff(p)} or (${isDue(p)} and ${isOtherTopic})`,
+      sql`p.lane = r.lane and p.seq > r.seq`,
+    )
     // In the order of saving, so that what is left of a lane comes after what is taken.
     const chosen =
       read > limit
@@ -108,7 +115,7 @@ export function claimStatement(context: StatementContext) {
       sql`
         with found as materialized (${found(from, hiddenLimit(read))}
         ), runs as materialized (
-          select r.*, coalesce(case when goes and is_last then ${nextIsPutOff} end, false) as waits from (
+          select r.*, coalesce(case when goes and is_last then ${nextWaits} end, false) as waits from (
             select f.id, f.seq, f.lane, f.available_at, f.is_held, f.is_last,
               bool_and(f.ahead is not distinct from f.previous and not f.is_held)
                 over (partition by f.lane order by f.seq) as goes
@@ -121,8 +128,8 @@ export function claimStatement(context: StatementContext) {
         ), heads as materialized (
           select l.lane, h.* from (select distinct lane from runs where not goes) l
           cross join lateral (
-            select p.available_at, ${isElsewhere} as is_elsewhere,
-              p.status = 'failed' and p.lease_token is null as rests
+            select p.available_at, ${isDue(p)} and ${isOtherTopic} as is_elsewhere,
+              p.status = 'failed' and p.lease_token is null and not ${isDue(p)} as rests
             from ${outbox} p where p.lane = l.lane and ${isLaneIndexed(p)} order by p.seq limit 1
           ) h
         )
@@ -130,7 +137,8 @@ export function claimStatement(context: StatementContext) {
           lease_token = case when r.goes then ${lease.token}::text::uuid end,
           worker_id = case when r.goes then ${lease.workerId}::text else o.worker_id end,
           available_at = case when r.goes then clock_timestamp() + ${leaseLength}
-            when r.is_held or head.is_elsewhere then now() + ${LONG}
+            when r.is_held then now() + ${HELD}
+            when head.is_elsewhere then now() + ${LONG}
             else greatest(head.available_at, now()) + ${leaseLength} end
         from runs r left join heads head on head.lane = r.lane and not r.goes
         where o.id = r.id ${'lanes' in from ? sql`and r.goes` : sql``} ${chosen}

@@ -7,21 +7,26 @@ import type { StatementContext } from './statement.ts'
 import { isOfTopic, topicsSince } from './topics.ts'
 
 export function countPendingStatement(context: StatementContext, dueTopics: DueTopics) {
-  const { outbox, horizon } = context
   return async (limit: number): Promise<number> => {
-    await dueTopics(true)
-    const most = hiddenLimit(limit)
-    const [counted] = await runInBackground<{ count: AnyNumber }>(
-      context,
-      'count what waits',
-      sql`
-        select count(*)::int as count from (
-          select from ${topicsSince(horizon.since)} cross join lateral (
-            select from ${outbox} o where ${isOfTopic(sql`o`)}
-            order by o.available_at, o.seq limit ${most}
-          ) unfinished limit ${most}
-        ) waiting`,
-    )
-    return Number(counted!.count)
+    await dueTopics()
+    return await countUnfinished(context, limit)
   }
+}
+
+/** Of the topics that the horizon knows. */
+export async function countUnfinished(context: StatementContext, limit: number): Promise<number> {
+  const { outbox, horizon } = context
+  const most = hiddenLimit(limit)
+  const [counted] = await runInBackground<{ count: AnyNumber }>(
+    context,
+    'count what waits',
+    sql`
+      select count(*)::int as count from (
+        select from ${topicsSince(horizon.since)} cross join lateral (
+          select from ${outbox} o where ${isOfTopic(sql`o`)}
+          order by o.available_at, o.seq limit ${most}
+        ) unfinished limit ${most}
+      ) waiting`,
+  )
+  return Number(counted!.count)
 }

@@ -1,5 +1,5 @@
-// Which topics have something due. One lookup per topic that is known, from when on horizon.ts says. Topics that are not
-// known yet are looked for between those that are, where no entry of a known topic is in the way.
+// Which topics have due events. One lookup per known topic, starting at the time in horizon.ts. Topics that are not known
+// yet are looked for between those that are, where no entry of a known topic is in the way.
 import { performance } from 'node:perf_hooks'
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
@@ -20,6 +20,7 @@ interface TopicRow {
   now: AnyNumber
   tookMs: AnyNumber
   snapshot: string
+  ownId: string | null
 }
 
 /** Returns the topics with something due. With `searches`, the horizon knows every topic afterwards. */
@@ -42,6 +43,11 @@ export function dueTopicsStatement(context: StatementContext): DueTopics {
 
   async function look(searches: boolean): Promise<string[]> {
     const learnedBefore = learned
+    const { at, beyond } = horizon.nextMark
+    // A standby gives out no ids. There, the horizon stays where it is.
+    const isMark = sql`date_part('epoch', now()) * 1000 >= ${String(at)}::text::float8
+      and pg_snapshot_xmax(pg_current_snapshot())::text::numeric > ${String(beyond + 1n)}::text::numeric
+      and not pg_is_in_recovery()`
     const rows = await runInBackground<TopicRow>(
       context,
       'look for due events',
@@ -58,13 +64,14 @@ export function dueTopicsStatement(context: StatementContext): DueTopics {
         )
         select t.topic, first.ms as first, date_part('epoch', now()) * 1000 as now,
           date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000 as "tookMs",
-          pg_current_snapshot()::text as snapshot
+          pg_current_snapshot()::text as snapshot,
+          case when ${isMark} then pg_current_xact_id()::text end as "ownId"
         from (select count(*) from topics) searched left join topics t on true left join lateral (
           select date_part('epoch', o.available_at) * 1000 as ms from ${outbox} o
           where ${isOfTopic(o)} order by o.available_at limit 1
         ) first on true`,
     )
-    const [{ now, snapshot, tookMs }] = rows as [TopicRow]
+    const [{ now, snapshot, ownId, tookMs }] = rows as [TopicRow]
     if (searches) {
       searchMs = Number(tookMs)
       searchAt = performance.now() + Math.min(searchMs * REST_AFTER_SEARCH, LONGEST_REST_MS)
@@ -76,7 +83,12 @@ export function dueTopicsStatement(context: StatementContext): DueTopics {
     // One at a time: a look that began before the last one had ended may have seen less than that.
     if (learned === learnedBefore) {
       learned += 1
-      const found = { now: Number(now), ...readSnapshot(snapshot), firstByTopic: new Map(firsts) }
+      const found = {
+        now: Number(now),
+        running: readRunning(snapshot),
+        ownId: ownId === null ? null : BigInt(ownId),
+        firstByTopic: new Map(firsts),
+      }
       if (horizon.learn(found)) return await look(searches)
     }
     const due = firsts
@@ -88,11 +100,8 @@ export function dueTopicsStatement(context: StatementContext): DueTopics {
   }
 }
 
-/** The lowest id that is running, the next id, and all ids that are running: `10:20:10,14`. */
-function readSnapshot(text: string): Pick<Look, 'running' | 'nextId'> {
-  const [, nextId, running] = text.split(':') as [string, string, string]
-  return {
-    nextId: BigInt(nextId),
-    running: new Set(running.split(',').filter(Boolean).map(BigInt)),
-  }
+/** The lowest id that is running, the id after the newest one that has ended, and all running ids between: `10:20:10,14`. */
+function readRunning(snapshot: string): ReadonlySet<bigint> {
+  const [, , running = ''] = snapshot.split(':')
+  return new Set(running.split(',').filter(Boolean).map(BigInt))
 }

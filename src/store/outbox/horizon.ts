@@ -1,12 +1,16 @@
-// From when on claims look at each topic. An event that was published leaves a dead entry in the index until vacuum removes
-// it, and vacuum removes nothing that an old transaction might still see. A claim that began at the beginning would read
-// all of these: 600,000 took 0.4 s. So each look at the table notes for each topic when its oldest unfinished event is due,
-// and the next one begins there.
+// The time at which statements start reading each topic. A published event leaves a dead entry in the index until vacuum
+// removes it, and vacuum removes nothing that an old transaction might still see. A claim that read from the beginning
+// would read all of these: 600,000 took 0.4 s. So each look at the table notes for each topic when its oldest unfinished
+// event is due, and the next one starts there.
 //
 // That is safe as long as nothing unfinished can appear before that time. An event appears when its transaction commits,
-// with a time that this transaction read from the clock. Whatever got its id after a look has read the clock after it too.
-// So the time is that of a look some seconds ago. A transaction that was running then and still is, is remembered: when it
-// ends, the next look begins where looks began before they left it behind.
+// with a time that this transaction read from the clock. A transaction that got its id after a look has read the clock
+// after it too. So the time is that of a look some seconds ago, the mark. Transactions that had an id at the mark and are
+// still running are remembered. When one of them ends, the next look starts where looks started before they passed it.
+//
+// Which transactions had an id at the mark? A snapshot does not say: it lists running transactions only up to the newest
+// one that has ended. So the look that becomes a mark takes an id itself. All earlier ones are lower, and as that look ends
+// at once, later snapshots list those that are still running.
 //
 // Between two looks, a claim begins where the one before it ended. What it leaves out that way, the next look finds.
 //
@@ -16,7 +20,10 @@
 /** How long ago that look is, at least. Few transactions are running for longer. */
 const SECONDS_AGO_MS = 2_000
 
-/** Between reading the clock and getting an id, a statement of ours takes microseconds. */
+/**
+ * Between reading the clock and getting an id, a statement of ours takes microseconds. It may take longer on a partitioned
+ * table while a person rebuilds the partition of that day; such an event is found when the process begins anew.
+ */
 const SLACK_MS = 1_000
 
 /** The clock of the database may have been set back unnoticed. */
@@ -33,10 +40,10 @@ const EVERYTHING = Number.NEGATIVE_INFINITY
 /** What one look found. Times are the database's, in ms. */
 export interface Look {
   readonly now: number
-  /** The transactions that were running. */
+  /** Running transactions, of those that are older than some transaction that has ended. */
   readonly running: ReadonlySet<bigint>
-  /** Transactions from this id on had not begun. */
-  readonly nextId: bigint
+  /** The id that the look took, if it is to be a mark. */
+  readonly ownId: bigint | null
   /** When the first unfinished event of each topic is due; null: there is none. */
   readonly firstByTopic: ReadonlyMap<string, number | null>
 }
@@ -46,19 +53,27 @@ export class Horizon {
   #begunAt = EVERYTHING
   #lastNow = EVERYTHING
   /** The look that will be some seconds ago. */
-  #mark: Pick<Look, 'now' | 'nextId'> | null = null
+  #mark: { readonly now: number; readonly ownId: bigint } | null = null
   #bound = EVERYTHING
   /** Transactions that have been running for longer, each with the bound before it was left behind. */
   readonly #leftBehind = new Map<bigint, number>()
   readonly #claimedUpTo = new Map<string, number>()
   #looks = 0
 
-  /** From when on a look begins, for each topic that is known. */
+  /** A look becomes a mark at this time, if a transaction with a higher id than this has ended. */
+  get nextMark(): { readonly at: number; readonly beyond: bigint } {
+    const mark = this.#mark
+    return mark
+      ? { at: mark.now + SECONDS_AGO_MS, beyond: mark.ownId }
+      : { at: EVERYTHING, beyond: -1n }
+  }
+
+  /** Where a look starts, for each topic that is known. */
   get since(): ReadonlyMap<string, number> {
     return this.#since
   }
 
-  /** From when on a claim begins. */
+  /** Where a claim starts. */
   claimsFrom(topic: string): number {
     return this.#claimedUpTo.get(topic) ?? this.#since.get(topic) ?? EVERYTHING
   }
@@ -98,17 +113,18 @@ export class Horizon {
     return back < Infinity
   }
 
-  #advance({ now, nextId, running }: Look): void {
-    const mark = (this.#mark ??= { now, nextId })
-    if (now < mark.now + SECONDS_AGO_MS) return
+  #advance({ now, ownId, running }: Look): void {
+    if (ownId === null) return
+    const mark = this.#mark
+    this.#mark = { now, ownId }
+    if (!mark) return
     for (const id of running) {
-      if (id < mark.nextId && !this.#leftBehind.has(id)) this.#leftBehind.set(id, this.#bound)
+      if (id < mark.ownId && !this.#leftBehind.has(id)) this.#leftBehind.set(id, this.#bound)
     }
     this.#bound = mark.now - SLACK_MS
-    this.#mark = { now, nextId }
   }
 
-  /** To where transactions that have ended now were left behind: this look may have missed what they saved. */
+  /** Where looks started before they passed transactions that have ended now. This look may have missed what those saved. */
   #goBack({ running }: Look): number {
     const ended = [...this.#leftBehind].filter(([id]) => !running.has(id))
     for (const [id] of ended) this.#leftBehind.delete(id)

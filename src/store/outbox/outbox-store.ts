@@ -224,6 +224,8 @@ export interface Store<TTx> {
    * the next claim does not look at it again.
    */
   claim(request: ClaimRequest): Promise<Claimed>
+  /** Makes the first event of each lane that was put off due again. */
+  wake(lanes: readonly number[]): Promise<void>
   /**
    * Extends leases. Returns the ids of the rows that were still held, each with the token that holds it: one process
    * may know a row under both an old and a new token.

@@ -22,6 +22,7 @@ import { saveInStatement, saveStatement } from './save.ts'
 import type { StatementContext } from './statement.ts'
 import { statsStatement } from './stats.ts'
 import { verifyStatement } from './verify.ts'
+import { wakeStatement } from './wake.ts'
 
 export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<Executor> {
   const { table, statementTimeoutMs } = rules
@@ -35,6 +36,7 @@ export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<E
     lease: leaseStatement(context),
     dueTopics: () => dueTopics(),
     claim: claimStatement(context),
+    wake: wakeStatement(context),
     renew: renewStatement(context),
     recordPublished: recordPublishedStatement(context),
     recordFailed: recordFailedStatement(context),

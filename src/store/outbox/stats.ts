@@ -1,7 +1,8 @@
 // Counts and latencies, at a cost that does not grow with the table. No figure comes from Postgres's statistics, which
-// know nothing of a table that was never analyzed: a count is exact, or there are at least as many.
+// know nothing of a table that was never analyzed: a count is exact, or a lower bound.
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
+import { countUnfinished } from './count-pending.ts'
 import type { DueTopics } from './due-topics.ts'
 import { type AnyNumber, hiddenLimit, isDeadIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
@@ -20,30 +21,25 @@ const RECENT = 1_000
 export function statsStatement(context: StatementContext, dueTopics: DueTopics) {
   return async (): Promise<TableStats> => {
     await dueTopics(true)
-    const [counts, waiting, latency] = await Promise.all([
+    const [pending, counts, waiting, latency] = await Promise.all([
+      countUnfinished(context, COUNTED + 1),
       count(context),
       examine(context),
       latencies(context),
     ])
-    return { ...counts, ...waiting, latency }
+    return { pending: upTo(COUNTED, pending), ...counts, ...waiting, latency }
   }
 }
 
-type Counts = Pick<TableStats, 'pending' | 'dead' | 'published'>
+type Counts = Pick<TableStats, 'dead' | 'published'>
 
 async function count(context: StatementContext): Promise<Counts> {
-  const { outbox, horizon } = context
-  const [row] = await runInBackground<Record<'pending' | 'dead' | 'published' | 'rows', AnyNumber>>(
+  const { outbox } = context
+  const [row] = await runInBackground<Record<'dead' | 'published' | 'rows', AnyNumber>>(
     context,
     'count events',
     sql`
-      select w.pending, d.dead, n.published, n.rows from (
-        select count(*)::int as pending
-        from ${topicsSince(horizon.since)} cross join lateral (
-          select from ${outbox} o where ${isOfTopic(sql`o`)}
-          order by o.available_at, o.seq limit ${hiddenLimit(COUNTED + 1)}
-        ) unfinished
-      ) w, (
+      select d.dead, n.published, n.rows from (
         select count(*)::int as dead from (
           select from ${outbox} o where ${isDeadIndexed(sql`o`)} order by o.seq limit ${hiddenLimit(COUNTED + 1)}
         ) dead
@@ -52,9 +48,8 @@ async function count(context: StatementContext): Promise<Counts> {
         from (select status from ${outbox} order by id desc limit ${hiddenLimit(EXAMINED + 1)}) newest
       ) n`,
   )
-  const { pending, dead, published, rows } = row!
+  const { dead, published, rows } = row!
   return {
-    pending: upTo(COUNTED, pending),
     dead: upTo(COUNTED, dead),
     published: { count: Number(published), exact: Number(rows) <= EXAMINED },
   }
@@ -66,14 +61,17 @@ function upTo(most: number, counted: AnyNumber): Count {
 
 type Examined = Pick<TableStats, 'due' | 'retrying' | 'held' | 'mostAttempts' | 'lagMs'>
 
-/** Of each topic those that are due first. */
+/** Of each topic with unfinished events those that are due first. */
 async function examine(context: StatementContext): Promise<Examined> {
   const { outbox, horizon } = context
-  const each = Math.ceil(EXAMINED / Math.max(1, horizon.since.size))
   const [row] = await runInBackground<Record<keyof Examined, AnyNumber | null>>(
     context,
     'look at what waits',
     sql`
+      with busy as materialized (
+        select t.* from ${topicsSince(horizon.since)}
+        where (select true from ${outbox} o where ${isOfTopic(sql`o`)} order by o.available_at limit 1)
+      )
       select count(*) filter (where available_at <= now())::int as due,
         count(*) filter (where attempts > 0)::int as retrying,
         count(*) filter (where failed_before)::int as held,
@@ -82,9 +80,9 @@ async function examine(context: StatementContext): Promise<Examined> {
       from (
         select *, bool_or(attempts > 0) over (partition by lane order by seq
           rows between unbounded preceding and 1 preceding) as failed_before
-        from ${topicsSince(horizon.since)} cross join lateral (
+        from busy t cross join lateral (
           select o.lane, o.seq, o.attempts, o.available_at, o.created_at from ${outbox} o
-          where ${isOfTopic(sql`o`)} order by o.available_at, o.seq limit ${hiddenLimit(each)}
+          where ${isOfTopic(sql`o`)} order by o.available_at, o.seq limit (select ceil(${EXAMINED}::float8 / count(*))::int from busy)
         ) first
       ) examined`,
   )

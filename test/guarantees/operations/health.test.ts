@@ -9,6 +9,24 @@ import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 
+it('looks at as many events of one topic, however many others have had events', async () => {
+  const outbox = fixture.handling({})
+  const insert = (topics: number, each: number, status: string) => fixture.sql`
+    insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload, headers, status,
+      attempts, max_attempts, available_at, occurred_at)
+    select gen_random_uuid(), 10 * t + n, 'order', n, 'Good', 'topic' || t, '1', '{}', ${status}, 1, 10, now(), now()
+    from generate_series(1, ${topics}::int) t, generate_series(1, ${each}::int) n`
+  await insert(200, 1, 'failed')
+  expect(await outbox.stats()).toMatchObject({ pending: { count: 200 }, retrying: 200 })
+  await fixture.sql`truncate outbox`
+  await insert(1, 900, 'failed')
+  expect(await outbox.stats()).toMatchObject({
+    pending: { count: 900, exact: true },
+    due: 900,
+    retrying: 900,
+  })
+})
+
 it('counts by status, and tells the lag, the attempts and the latency per event type', async () => {
   const handlers = {
     Good: () => {},

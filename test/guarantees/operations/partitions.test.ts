@@ -305,6 +305,30 @@ it('attaches nothing beside a default partition that would take long to scan, an
   await expect(make).rejects.toThrow('the default partition is larger than 1000 bytes')
 })
 
+it('lets any member of its owner drop a day that another one has made', async () => {
+  const table = await newTable()
+  const [owner, one, two] = ['owner', 'one', 'two'].map((name) => uniqueName(name))
+  await fixture.sql.unsafe(`
+    create role "${owner}"; create role "${one}" in role "${owner}"; create role "${two}" in role "${owner}";
+    grant usage, create on schema ${table.schema} to "${owner}";
+    alter table ${table.name} owner to "${owner}"; alter table ${table.name}_default owner to "${owner}"`)
+  const session = await fixture.sql.reserve()
+  try {
+    const make = `${table.schema}.outbox_make_day(current_date + 30, null)`
+    await session.unsafe(`set role "${one}"`)
+    expect(await session.unsafe(`select ${make} as made`)).toEqual([{ made: true }])
+    await session.unsafe(`set role "${two}"`)
+    const made = `${table.name}_' || to_char(current_date + 30, 'YYYYMMDD')`
+    const drop = `${table.schema}.outbox_drop_part(('${made})::regclass)`
+    expect(await session.unsafe(`select ${drop} as dropped`)).toEqual([{ dropped: true }])
+  } finally {
+    await session.unsafe('reset role')
+    session.release()
+    await fixture.sql.unsafe(`drop schema ${table.schema} cascade; drop owned by "${owner}";
+      drop role "${one}"; drop role "${two}"; drop role "${owner}"`)
+  }
+})
+
 it('goes on as on a plain table where its role may not make or drop partitions, and names the remedy once', async () => {
   const table = await newTable({ days: 12 })
   for (const days of [8, 11]) await table.insert({ count: 5, status: 'published', days })

@@ -44,6 +44,7 @@ function setUp(options: object = {}, answer: Parameters<typeof scriptedPublisher
       return { events: [], isFull: false, waitingLanes: [] }
     },
     dueTopics: async () => ['a', 'b', 'c'],
+    wake: async () => {},
     renew: async () => new Map<string, string>(),
     recordPublished: async (ids: readonly string[]) => new Set(ids),
     recordFailed: async (refs: readonly { id: string; token: string }[]) => {

@@ -66,6 +66,7 @@ function setUp({ claim, dueTopics = ['fine'], waitingLanes = [] }: Given) {
           waitingLanes: waitingLanes.splice(0),
         }
       },
+      wake: async () => {},
       dueTopics: async () => {
         looks += 1
         return [...dueTopics]

@@ -10,6 +10,8 @@ class World {
   readonly horizon = new Horizon()
   now = 1_000_000 * SECOND
   nextId = 1n
+  /** A snapshot lists running transactions only below the id after this one. */
+  newestEnded = 0n
   /** When the events of each running transaction are due. */
   readonly running = new Map<bigint, number[]>()
   unfinished: number[] = []
@@ -27,6 +29,11 @@ class World {
   commit(id: bigint): void {
     this.unfinished.push(...this.running.get(id)!)
     this.running.delete(id)
+    this.#ended(id)
+  }
+
+  #ended(id: bigint): void {
+    if (id > this.newestEnded) this.newestEnded = id
   }
 
   /** Returns what a claim would find after it. */
@@ -34,14 +41,24 @@ class World {
     const since = this.horizon.claimsFrom('orders')
     const seen = this.unfinished.filter((at) => at >= since)
     this.horizon.looked(['orders'])
+    const { at, beyond } = this.horizon.nextMark
+    const running = new Set([...this.running.keys()].filter((id) => id <= this.newestEnded))
+    const ownId = this.now >= at && this.newestEnded > beyond ? this.nextId++ : null
+    if (ownId !== null) this.#ended(ownId)
     const goesBack = this.horizon.learn({
       now: this.now,
-      running: new Set(this.running.keys()),
-      nextId: this.nextId,
+      running,
+      ownId,
       firstByTopic: new Map([['orders', seen.length > 0 ? Math.min(...seen) : null]]),
     })
     if (goesBack) this.wentBack += 1
     return goesBack ? this.look() : this.visible()
+  }
+
+  /** Meanwhile others have written something. */
+  pass(ms: number): void {
+    this.now += ms
+    this.commit(this.begin())
   }
 
   visible(): number[] {
@@ -56,7 +73,7 @@ describe('the horizon', () => {
     world.look()
     expect(world.horizon.claimsFrom('orders')).toBe(Number.NEGATIVE_INFINITY)
     const first = world.now
-    world.now += MINUTE
+    world.pass(MINUTE)
     world.look()
     expect(world.horizon.claimsFrom('orders')).toBe(first - SECOND)
     expect(world.horizon.claimsFrom('another')).toBe(Number.NEGATIVE_INFINITY)
@@ -69,7 +86,7 @@ describe('the horizon', () => {
     for (let n = 0; n < 10; n += 1) {
       world.look()
       since.push((world.horizon.claimsFrom('orders') - begun) / SECOND)
-      world.now += SECOND / 2
+      world.pass(SECOND / 2)
     }
     const first = Array<number>(4).fill(Number.NEGATIVE_INFINITY)
     expect(since).toEqual([...first, -1, -1, -1, -1, 1, 1])
@@ -107,7 +124,7 @@ describe('the horizon', () => {
     const world = new World()
     for (let n = 0; n < 100; n += 1) {
       const id = world.begin()
-      world.now += SECOND
+      world.pass(SECOND)
       world.look()
       world.commit(id)
       world.look()
@@ -122,12 +139,12 @@ describe('the horizon', () => {
     world.commit(id)
     const [due] = world.unfinished
     for (let n = 0; n < 5; n += 1) {
-      world.now += MINUTE
+      world.pass(MINUTE)
       world.look()
     }
     expect(world.horizon.claimsFrom('orders')).toBe(due! - 1)
     world.unfinished = []
-    world.now += MINUTE
+    world.pass(MINUTE)
     world.look()
     expect(world.horizon.claimsFrom('orders')).toBeGreaterThan(due!)
   })
@@ -139,7 +156,7 @@ describe('the horizon', () => {
     world.save(old)
     const saved = world.now
     for (let n = 0; n < 5; n += 1) {
-      world.now += MINUTE
+      world.pass(MINUTE)
       world.look()
     }
     expect(world.horizon.claimsFrom('orders')).toBeGreaterThan(saved + MINUTE)
@@ -149,18 +166,43 @@ describe('the horizon', () => {
     expect(world.horizon.claimsFrom('orders')).toBe(saved - 1)
   })
 
+  it('finds what the newest transaction saved, though no snapshot lists that one while it runs', () => {
+    const world = new World()
+    world.pass(MINUTE)
+    world.look()
+    const newest = world.begin()
+    world.save(newest)
+    for (let n = 0; n < 3; n += 1) {
+      world.now += MINUTE
+      world.look()
+    }
+    world.commit(newest)
+    expect(world.look()).toHaveLength(1)
+  })
+
+  it('takes an id only if others do, but for one whenever it begins anew', () => {
+    const world = new World()
+    for (let n = 0; n < 100; n += 1) {
+      world.now += MINUTE
+      world.look()
+    }
+    expect(world.nextId).toBeLessThan(12n)
+  })
+
   it('begins anew after ten minutes, and when the clock was set back', () => {
     const world = new World()
     world.look()
-    world.now += MINUTE
+    world.pass(MINUTE)
     world.look()
     world.now -= SECOND
     world.look()
     expect(world.horizon.claimsFrom('orders')).toBe(Number.NEGATIVE_INFINITY)
-    world.now += MINUTE
-    world.look()
+    for (let n = 0; n < 2; n += 1) {
+      world.pass(MINUTE)
+      world.look()
+    }
     expect(world.horizon.claimsFrom('orders')).toBeGreaterThan(0)
-    world.now += 10 * MINUTE
+    world.pass(10 * MINUTE)
     world.look()
     expect(world.horizon.claimsFrom('orders')).toBe(Number.NEGATIVE_INFINITY)
   })
@@ -169,7 +211,7 @@ describe('the horizon', () => {
     const world = new World()
     const topics = Array.from({ length: 1_500 }, (_, n) => [`topic ${n}`, null] as const)
     const learn = (firstByTopic: ReadonlyMap<string, number | null>) =>
-      world.horizon.learn({ now: world.now, running: new Set(), nextId: 1n, firstByTopic })
+      world.horizon.learn({ now: world.now, running: new Set(), ownId: 1n, firstByTopic })
     learn(new Map<string, number | null>(topics))
     learn(new Map([...topics, ['waits', world.now]]))
     expect(world.horizon.since.size).toBeLessThanOrEqual(1_001)
