@@ -1,6 +1,6 @@
 // The fallback: claims rows that no process holds any more and passes them to the same send as the immediate path. A
-// round looks which topics have something due, claims from those in reach, and from lanes that wait for an event under
-// way. A crash after a claim costs only time: the rows can be claimed again when the lease ends.
+// round first finds the topics that have due events, then claims from those in reach and from lanes that wait for an event
+// under way. A crash after a claim costs only time: the rows can be claimed again when the lease ends.
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { refOf } from '../event/event.ts'
@@ -11,7 +11,7 @@ import type { Bell } from '../runtime/bell.ts'
 import { groupBy } from '../runtime/group-by.ts'
 import type { ClaimSource, Store, TopicLimits } from '../store/outbox/outbox-store.ts'
 import { ClaimSize } from './claim-size.ts'
-import { DueTopics } from './due-topics.ts'
+import { RecentLook } from './recent-look.ts'
 import type { ClaimPlan, Gate } from './gate.ts'
 import type { LeasedEvent } from './leased-event.ts'
 import type { Leases } from './leases.ts'
@@ -63,12 +63,12 @@ export interface FallbackParts {
 export class Fallback {
   readonly #parts: FallbackParts
   readonly #size: ClaimSize
-  readonly #due: DueTopics
+  readonly #look: RecentLook
   readonly #lanes = new WaitingLanes()
 
   constructor(parts: FallbackParts) {
     this.#parts = parts
-    this.#due = new DueTopics(parts.store)
+    this.#look = new RecentLook(parts.store)
     this.#size = new ClaimSize(parts.options, parts.destination.publisher)
   }
 
@@ -124,7 +124,7 @@ export class Fallback {
     const startedAt = performance.now()
     let claimed = 0
     try {
-      const { topics, isFresh } = await this.#due.find((topic) =>
+      const { topics, isFresh } = await this.#look.find((topic) =>
         plans.some((plan) => !plan.isProbe && isWithin(topic, plan)),
       )
       const claims = this.#claims(plans, topics)
@@ -182,12 +182,12 @@ export class Fallback {
     const { batch, isFull, hasNewLanes, waitingLanes } = await taken.catch((error: unknown) => {
       if (!isProbe) {
         this.#size.halve()
-        this.#due.learn(false)
+        this.#look.learn(false)
       }
       throw error
     })
     if ('topics' in from) {
-      if (!isProbe) this.#due.learn(isFull)
+      if (!isProbe) this.#look.learn(isFull)
       if (batch.length === 0 && !isFull) this.#foundNothing(isProbe, from.topics)
     }
     if (batch.length === 0) {

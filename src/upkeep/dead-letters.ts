@@ -30,7 +30,7 @@ export interface DeadLetterListing extends DeadLetterFilter {
 
 const FILTERS = ['id', 'type', 'aggregateType', 'aggregateId', 'diedSince', 'diedBefore']
 const PAGE = 1_000
-/** The check counts no further; stats() estimates beyond this. */
+/** The check counts no further. */
 const COUNTED = 10_000
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
 

@@ -3,7 +3,6 @@
 import { performance } from 'node:perf_hooks'
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
-import type { Look } from './horizon.ts'
 import { type AnyNumber, isDueIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 import { isOfTopic, topicsSince } from './topics.ts'

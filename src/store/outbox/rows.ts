@@ -5,8 +5,8 @@ import { sql, type SQL } from '../../drivers/sql.ts'
 
 // Planner statistics come from a quiet time, when almost nothing was unfinished, and a long history keeps them so while a
 // backlog builds up. By them, any index of unfinished events is the cheapest way to any row, even to one known by id, and
-// each lookup would read the whole backlog: with 100,000 rows a claim took 5 s. So the condition of each index names its first
-// column, which is always true, and only a lookup that says the same can use it.
+// each lookup would read the whole backlog: with 100,000 rows a claim took 5 s. So the condition of each index includes an
+// always-true test of its first column, and the planner uses the index only for queries that repeat the test.
 
 /** Unfinished, looked up by id. */
 export const isUnfinished = (row: SQL) => sql`${row}.status in ('pending', 'failed')`

@@ -78,4 +78,5 @@ it('goes out when the process that waited for it has stopped', async () => {
   await waiting.stop()
   release()
   await waitUntil(() => handled.length === 1, { message: 'the second event is handled' })
+  expect(handled).toEqual(['second'])
 })

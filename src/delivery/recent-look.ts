@@ -1,11 +1,12 @@
-// Which topics have something due. While there is a backlog, one look at the table serves the claims of a second. A look
+// The topics with due events, by the last look at the table. While there is a backlog, one look serves the claims of a
+// second. A look
 // that is out of date costs time only: a round that claims nothing by it looks again.
 import { performance } from 'node:perf_hooks'
 import type { Store } from '../store/outbox/outbox-store.ts'
 
 const LOOK_AGAIN_MS = 1_000
 
-export class DueTopics {
+export class RecentLook {
   readonly #store: Pick<Store<never>, 'dueTopics'>
   #topics: readonly string[] = []
   #lookedAt = Number.NEGATIVE_INFINITY
