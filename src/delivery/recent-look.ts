@@ -1,6 +1,5 @@
 // The topics with due events, by the last look at the table. While there is a backlog, one look serves the claims of a
-// second. A look
-// that is out of date costs time only: a round that claims nothing by it looks again.
+// second. A look that is out of date costs time only: a round that claims nothing by it looks again.
 import { performance } from 'node:perf_hooks'
 import type { Store } from '../store/outbox/outbox-store.ts'
 

@@ -70,6 +70,9 @@ const SNIPPET_CONFIG = {
       'aftercommit/inbox': ['../../src/inbox/inbox.ts'],
       'aftercommit/handlers': ['../../src/publishers/handlers.ts'],
       'aftercommit/kafka': ['../../src/publishers/kafka/kafka-publisher.ts'],
+      'aftercommit/platformatic-kafka': [
+        '../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts',
+      ],
       'aftercommit/rabbitmq': ['../../src/publishers/rabbitmq/rabbitmq-publisher.ts'],
     },
   },

@@ -31,6 +31,7 @@ it.each([
   ['src/drivers/node-postgres.ts', ['pg']],
   ['src/publishers/handlers.ts', []],
   ['src/publishers/kafka/kafka-publisher.ts', ['kafkajs']],
+  ['src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts', ['@platformatic/kafka']],
   ['src/publishers/rabbitmq/rabbitmq-publisher.ts', ['amqplib']],
   ['src/store/schema.ts', ['drizzle-orm', 'drizzle-orm/pg-core']],
 ])('%s asks for nothing but %j', async (entry, packages) => {

@@ -88,6 +88,7 @@ it('writes SQL in the store alone', () => {
 
 it.each([
   ['kafkajs', 'publishers/kafka/'],
+  ['@platformatic/kafka', 'publishers/platformatic-kafka/'],
   ['amqplib', 'publishers/rabbitmq/'],
   ['drizzle-orm', 'store/'],
   ['postgres', 'drivers/'],

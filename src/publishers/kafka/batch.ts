@@ -1,10 +1,16 @@
 // One batch on its way to Kafka: the result of each event, and the lanes that may not continue.
-import type { Message } from 'kafkajs'
 import type { WireMessage } from '../../envelope/wire-message.ts'
 import type { OutboxEvent } from '../../event/event.ts'
 import { refuseTopic } from './errors.ts'
 import type { PublishFailure, PublishResult } from '../../event/publish-result.ts'
 import type { PublishRules } from '../publisher.ts'
+
+/** A message as every client takes it. */
+interface KafkaMessage extends Pick<WireMessage, 'value' | 'headers'> {
+  readonly key: string
+  /** Set when it is known, before the message is sent. */
+  partition?: number
+}
 
 interface Entry {
   readonly event: OutboxEvent
@@ -14,7 +20,7 @@ interface Entry {
 
 /** An event on its way to one partition. */
 export interface Outgoing extends Entry {
-  readonly message: Message
+  readonly message: KafkaMessage
 }
 
 /** An event whose envelope could not be written. */

@@ -1,6 +1,6 @@
 // Classifies the errors of a Kafka client: is the destination at fault, or the message itself?
 import { PublishError } from '../../errors.ts'
-import { typeOfCode } from './confluent.ts'
+import { typeOfCode } from './protocol-names.ts'
 import type { PublishFailure } from '../../event/publish-result.ts'
 
 /** Errors from a topic's metadata. kafkajs also reports them to sends for other topics. */
@@ -25,12 +25,19 @@ const ABOUT_ONE_TOPIC = new Set([
   'UNKNOWN_TOPIC_OR_PARTITION',
   'LEADER_NOT_AVAILABLE',
   'NOT_LEADER_FOR_PARTITION',
+  'NOT_LEADER_OR_FOLLOWER',
+  'FENCED_LEADER_EPOCH',
+  'UNKNOWN_TOPIC_ID',
   'NOT_ENOUGH_REPLICAS',
   'NOT_ENOUGH_REPLICAS_AFTER_APPEND',
 ])
 
 export function classifyKafkaError(topic: string, error: Error): PublishFailure {
-  const type = protocolType(error)
+  return classifyProtocolError(topic, error, protocolType(error))
+}
+
+/** `type` is the protocol's name for the error; '' if no broker gave one. */
+export function classifyProtocolError(topic: string, error: Error, type: string): PublishFailure {
   const publishError = new PublishError('PUBLISH_FAILED', describe(topic, error, type), {
     cause: error,
   })
@@ -58,7 +65,12 @@ function describe(topic: string, error: Error, type: string): string {
 }
 
 export function isAboutTopic({ error }: PublishFailure): boolean {
-  return TOPIC_REFUSED.has(protocolType(error.cause))
+  return refusesTopic(protocolType(error.cause))
+}
+
+/** Whether every event of the topic would be refused like this one. */
+export function refusesTopic(type: string): boolean {
+  return TOPIC_REFUSED.has(type)
 }
 
 /** Refuses a topic name that no broker would accept, so that it is never sent. */

@@ -20,9 +20,11 @@ import {
 import { matchAcks } from './acks.ts'
 import { KafkaBatch, type Outgoing } from './batch.ts'
 import { isConfluent, MESSAGE_TIMEOUT } from './confluent.ts'
+import { chunksOf } from './chunks.ts'
 import { classifyKafkaError, isAboutTopic } from './errors.ts'
-import { KafkaProducers } from './producers.ts'
+import { ProducerLines } from './producer-lines.ts'
 import { KafkaPartitions } from './partitions.ts'
+import { BATCH_SIZE, WIRE_RULES } from './wire.ts'
 import type { PublishFailure, PublishResult } from '../../event/publish-result.ts'
 import { type Publisher, type PublishRules, TOOK_TOO_LONG } from '../publisher.ts'
 
@@ -56,11 +58,6 @@ export interface KafkaPublisherOptions {
 
 const KNOWN = ['kafka', 'producer', 'retries', 'requestTimeout', 'maxRequestBytes', 'envelope']
 
-const WIRE_RULES = { attributePrefix: 'ce_', jsonType: undefined } as const
-
-/** A backlog drains 1.5 times as fast in claims of this size as in claims of 250. */
-const BATCH_SIZE = 1_000
-
 /** Reconnecting adds to the time of a request: kafkajs tries it six times by default, over about 15 s. */
 const RECONNECT_MS = 15_000
 
@@ -84,9 +81,10 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   const timeout = options.requestTimeout ?? (eachAlone ? MESSAGE_TIMEOUT : '30s')
   const requestTimeoutMs = requireDuration('requestTimeout', timeout, 1)
   const partitions = kafka ? new KafkaPartitions() : null
-  const own =
-    kafka && new KafkaProducers(producerMaker(kafka, producerConfig(retries, partitions!)))
-  const sender: KafkaProducer = (given ?? own)!
+  const own = kafka && new ProducerLines(producerMaker(kafka, producerConfig(retries, partitions!)))
+  const sender: KafkaProducer = given ?? {
+    sendBatch: (batch) => own!.use((producer) => producer.sendBatch(batch)),
+  }
   const settings = eachAlone ? {} : { acks: -1 }
 
   async function publish(events: readonly OutboxEvent[], rules: PublishRules = {}) {
@@ -231,31 +229,6 @@ function producerMaker(kafka: Pick<Kafka, 'producer'>, config: ProducerConfig): 
 function producerConfig(retries: number, partitions: KafkaPartitions) {
   const retry = { retries, initialRetryTime: 100, maxRetryTime: 1_000 }
   return { idempotent: false, retry, createPartitioner: partitions.createPartitioner }
-}
-
-/** Cuts events into requests. One alone is a request whatever its size, so it is not measured. */
-function chunksOf(lane: readonly Outgoing[], maxBytes: number): (readonly Outgoing[])[] {
-  if (lane.length === 1) return [lane]
-  const chunks: Outgoing[][] = []
-  let room = 0
-  for (const outgoing of lane) {
-    const bytes = bytesOf(outgoing)
-    if (chunks.length === 0 || bytes > room) {
-      chunks.push([])
-      room = maxBytes
-    }
-    chunks.at(-1)!.push(outgoing)
-    room -= bytes
-  }
-  return chunks
-}
-
-function bytesOf({ event, message: { value, headers } }: Outgoing): number {
-  let bytes = Buffer.byteLength(value!) + Buffer.byteLength(event.aggregateId)
-  for (const [name, text] of Object.entries(headers as Record<string, string>)) {
-    bytes += Buffer.byteLength(name) + Buffer.byteLength(text)
-  }
-  return bytes
 }
 
 function isTransient(result: PublishResult): result is PublishFailure {

@@ -1,9 +1,9 @@
-// The publisher's own producers. kafkajs waits longer and longer between its attempts to reconnect, so a producer that
-// went through an outage may idle long after the broker is back. So no send waits for a producer that is stuck or has
-// failed: the next send opens a new one, which connects at once. The old one closes when its last send has settled,
-// because its ack may still arrive. A line is a producer with the calls that are under way on it.
+// A publisher's own producers. kafkajs waits longer and longer between its attempts to reconnect, so a producer that went
+// through an outage may idle long after the broker is back; and on a connection that hangs, every client queues further
+// requests behind the one that got no answer. So no send waits for a producer that is stuck or has failed: the next send
+// opens a new one, which connects at once. The old one closes when its last send has settled, because its ack may still
+// arrive. A line is a producer with the calls that are under way on it.
 import { performance } from 'node:perf_hooks'
-import type { Producer, ProducerBatch, RecordMetadata } from 'kafkajs'
 
 const STUCK_MS = 2_000
 /** A limit, so that connections to a broker that accepts them and never responds do not pile up. */
@@ -13,21 +13,26 @@ interface Call {
   readonly begunAt: number
 }
 
-interface Line {
-  readonly producer: Producer
-  readonly ready: Promise<void>
+interface Connectable {
+  connect(): Promise<unknown>
+  disconnect(): Promise<unknown>
+}
+
+interface Line<P extends Connectable> {
+  readonly producer: P
+  readonly ready: Promise<unknown>
   /** The calls that have not settled, oldest first. The connect is the first. */
   readonly pending: Set<Call>
   failed: boolean
   retired: boolean
 }
 
-export class KafkaProducers {
-  readonly #makeProducer: () => Producer
-  readonly #lines = new Set<Line>()
-  #current: Line | null = null
+export class ProducerLines<P extends Connectable> {
+  readonly #makeProducer: () => P
+  readonly #lines = new Set<Line<P>>()
+  #current: Line<P> | null = null
 
-  constructor(makeProducer: () => Producer) {
+  constructor(makeProducer: () => P) {
     this.#makeProducer = makeProducer
   }
 
@@ -35,12 +40,12 @@ export class KafkaProducers {
     await this.#take().ready
   }
 
-  async sendBatch(batch: ProducerBatch): Promise<RecordMetadata[]> {
+  async use<T>(send: (producer: P) => Promise<T>): Promise<T> {
     const line = this.#take()
     const call = beginCall(line)
     try {
       await line.ready
-      return await line.producer.sendBatch(batch)
+      return await send(line.producer)
     } finally {
       this.#endCall(line, call)
     }
@@ -56,23 +61,23 @@ export class KafkaProducers {
     await Promise.all([...this.#lines].map((line) => this.#close(line)))
   }
 
-  #take(): Line {
+  #take(): Line<P> {
     const line = this.#current
     if (line && (!isStuck(line) || this.#lines.size >= MAX_LINES)) return line
     if (line) this.#retire(line)
     return (this.#current = this.#open())
   }
 
-  #open(): Line {
+  #open(): Line<P> {
     const producer = this.#makeProducer()
     const ready = producer.connect()
-    const line: Line = { producer, ready, pending: new Set(), failed: false, retired: false }
+    const line: Line<P> = { producer, ready, pending: new Set(), failed: false, retired: false }
     this.#lines.add(line)
     void this.#watchConnect(line)
     return line
   }
 
-  async #watchConnect(line: Line): Promise<void> {
+  async #watchConnect(line: Line<P>): Promise<void> {
     const call = beginCall(line)
     try {
       await line.ready
@@ -83,17 +88,17 @@ export class KafkaProducers {
     }
   }
 
-  #endCall(line: Line, call: Call): void {
+  #endCall(line: Line<P>, call: Call): void {
     line.pending.delete(call)
     if (line.retired && line.pending.size === 0) void this.#close(line).catch(() => {})
   }
 
-  #retire(line: Line): void {
+  #retire(line: Line<P>): void {
     line.retired = true
     if (line.pending.size === 0) void this.#close(line).catch(() => {})
   }
 
-  async #close(line: Line): Promise<void> {
+  async #close(line: Line<P>): Promise<void> {
     if (!this.#lines.delete(line)) return
     // A producer that is asked to disconnect while it connects ends up connected.
     await line.ready.catch(() => {})
@@ -101,13 +106,13 @@ export class KafkaProducers {
   }
 }
 
-function beginCall({ pending }: Line): Call {
+function beginCall({ pending }: Pick<Line<Connectable>, 'pending'>): Call {
   const call = { begunAt: performance.now() }
   pending.add(call)
   return call
 }
 
-function isStuck({ failed, pending }: Line): boolean {
+function isStuck({ failed, pending }: Pick<Line<Connectable>, 'failed' | 'pending'>): boolean {
   const [oldest] = pending
   return failed || (oldest !== undefined && performance.now() - oldest.begunAt > STUCK_MS)
 }

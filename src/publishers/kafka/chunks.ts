@@ -1,0 +1,27 @@
+// Cuts the events of one partition into requests that a broker accepts.
+import type { Outgoing } from './batch.ts'
+
+/** Cuts events into requests. One alone is a request whatever its size, so it is not measured. */
+export function chunksOf(lane: readonly Outgoing[], maxBytes: number): (readonly Outgoing[])[] {
+  if (lane.length === 1) return [lane]
+  const chunks: Outgoing[][] = []
+  let room = 0
+  for (const outgoing of lane) {
+    const bytes = bytesOf(outgoing)
+    if (chunks.length === 0 || bytes > room) {
+      chunks.push([])
+      room = maxBytes
+    }
+    chunks.at(-1)!.push(outgoing)
+    room -= bytes
+  }
+  return chunks
+}
+
+function bytesOf({ event, message: { value, headers } }: Outgoing): number {
+  let bytes = Buffer.byteLength(value) + Buffer.byteLength(event.aggregateId)
+  for (const [name, text] of Object.entries(headers)) {
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(text)
+  }
+  return bytes
+}

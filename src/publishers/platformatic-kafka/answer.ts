@@ -1,0 +1,105 @@
+// What a request came to, partition by partition. A success lists the offset of each partition. A failure may still carry
+// acks: of brokers that answered, under `produced`, and of partitions that the same broker did write, in its response.
+// Whatever no broker has answered for failed with the error of the request.
+import type { ProduceResult } from '@platformatic/kafka'
+import { toError } from '../../errors.ts'
+
+/** Where the first message of a partition is stored, or why none is. */
+export type PartitionAnswer = { readonly offset: bigint } | { readonly error: Error }
+
+export interface Answer {
+  readonly of: (partition: number) => PartitionAnswer
+  /** Whether every partition was written. */
+  readonly isComplete: boolean
+  /** Whether some broker did not answer at all. */
+  readonly isSilent: boolean
+}
+
+/** The protocol's response to a request. Newer versions name the topic by its id, so only partitions are read. */
+interface ProduceResponse {
+  readonly responses?: readonly {
+    readonly partitionResponses: readonly {
+      readonly index: number
+      readonly errorCode: number
+      readonly baseOffset: bigint
+    }[]
+  }[]
+}
+
+/** The parts of the client's errors that are read. Copies of the package have classes of their own. */
+interface ClientError extends Error {
+  readonly errors?: readonly ClientError[]
+  readonly produced?: ProduceResult
+  readonly response?: ProduceResponse
+  readonly apiId?: string
+}
+
+export function readSuccess({ offsets = [] }: ProduceResult): Answer {
+  const acked = new Map(offsets.map(({ partition, offset }) => [partition, offset]))
+  return {
+    isComplete: true,
+    isSilent: false,
+    of: (partition) => {
+      const offset = acked.get(partition)
+      if (offset !== undefined) return { offset }
+      return { error: new Error(`the response has no acknowledgement for partition ${partition}`) }
+    },
+  }
+}
+
+export function readFailure(thrown: unknown): Answer {
+  const error = toError(thrown) as ClientError
+  const answers = new Map<number, PartitionAnswer>()
+  let unanswered: Error | undefined
+  for (const { partition, offset } of error.produced?.offsets ?? []) {
+    answers.set(partition, { offset })
+  }
+  for (const one of flatten(error)) {
+    const partitions = one.response?.responses?.flatMap((topic) => topic.partitionResponses)
+    if (!partitions) unanswered ??= networkCause(one)
+    for (const { index, errorCode, baseOffset } of partitions ?? []) {
+      if (errorCode === 0) answers.set(index, { offset: baseOffset })
+      else answers.set(index, { error: refusalOf(one, errorCode) })
+    }
+  }
+  return {
+    isComplete: false,
+    isSilent: unanswered !== undefined,
+    of: (partition) => answers.get(partition) ?? { error: unanswered ?? error },
+  }
+}
+
+/** The errors of all brokers, each as the client reports it for one request. */
+function flatten(error: ClientError): ClientError[] {
+  return error.response || !error.errors ? [error] : error.errors.flatMap(flatten)
+}
+
+/** The client only says that a connection failed. Its cause says why. */
+function networkCause(error: ClientError): Error {
+  const { code, cause } = error as ClientError & { readonly code?: unknown }
+  return code === 'PLT_KFK_NETWORK' && cause instanceof Error ? cause : error
+}
+
+/** The protocol's error with this code, of those in a response. */
+function refusalOf(response: ClientError, code: number): Error {
+  const found = response.errors?.find((one) => (one as { apiCode?: unknown }).apiCode === code)
+  return found ?? response
+}
+
+/** The protocol's name for an error, such as `MESSAGE_TOO_LARGE`; '' if no broker gave one. */
+export function protocolName(error: Error): string {
+  const { apiId, errors } = error as ClientError
+  if (apiId !== undefined) return apiId
+  // For a missing topic, the client replaces the protocol's error by one without a code.
+  if (error.message.startsWith('Unknown topic')) return 'UNKNOWN_TOPIC_OR_PARTITION'
+  for (const one of errors ?? []) {
+    const name = protocolName(one)
+    if (name) return name
+  }
+  return error.cause instanceof Error ? protocolName(error.cause) : ''
+}
+
+/** Whether the client gave up waiting. What it waited for may still happen. */
+export function isTimeout(error: Error): boolean {
+  return /timed out/i.test(error.message)
+}

@@ -1,0 +1,156 @@
+// Kafka through @platformatic/kafka: acks from all replicas, keys, headers, and a result per event. The client takes acks
+// from the leader alone by default, chooses partitions by another rule than Java's client and kafkajs, and repeats whole
+// requests; none of that is left to it. What it does when things fail is in docs/internals/traps.md.
+import { performance } from 'node:perf_hooks'
+import { compatibilityPartitioner, Producer, type ProducerOptions } from '@platformatic/kafka'
+import type { Duration } from '../../checks/duration.ts'
+import { rejectUnknown, requireCount, requireDuration } from '../../checks/checks.ts'
+import { type Envelope, resolveEnvelope } from '../../envelope/envelope.ts'
+import { writeAll } from '../../envelope/serializer.ts'
+import { OutboxOptionsError } from '../../errors.ts'
+import type { OutboxEvent } from '../../event/event.ts'
+import { groupBy } from '../../runtime/group-by.ts'
+import { KafkaBatch } from '../kafka/batch.ts'
+import { ProducerLines } from '../kafka/producer-lines.ts'
+import { BATCH_SIZE, WIRE_RULES } from '../kafka/wire.ts'
+import type { Publisher, PublishRules } from '../publisher.ts'
+import { type Line, TopicSend } from './topic-send.ts'
+
+type TextOptions = ProducerOptions<string, string | Buffer, string, string>
+
+/** What the publisher decides itself. */
+type Decided =
+  | 'acks'
+  | 'beforeSerialization'
+  | 'idempotent'
+  | 'partitioner'
+  | 'producerEpoch'
+  | 'producerId'
+  | 'registry'
+  | 'repeatOnStaleMetadata'
+  | 'requestTimeout'
+  | 'retries'
+  | 'retryDelay'
+  | 'serializers'
+  | 'transactionalId'
+
+export interface PlatformaticKafkaPublisherOptions {
+  /** How to connect: `bootstrapBrokers`, `clientId`, `tls`, `sasl` and other options of a Producer of @platformatic/kafka. */
+  client: Omit<TextOptions, Decided>
+  /** How often a partition is tried again while its leader moves. The outbox does all further retries. @default 2 */
+  retries?: number
+  /** When a request that got no answer counts as failed. @default '30s' */
+  requestTimeout?: Duration
+  /**
+   * The most bytes for one partition in one request. Brokers limit them by `max.message.bytes`, 1 MB by default; keep this
+   * option below it. @default 900_000
+   */
+  maxRequestBytes?: number
+  /** The message format: 'headers', 'json', cloudEvents({ source }), or a serializer. @default 'headers' */
+  envelope?: Envelope
+}
+
+const KNOWN = ['client', 'retries', 'requestTimeout', 'maxRequestBytes', 'envelope']
+
+const DECIDED: readonly Decided[] = [
+  'acks',
+  'beforeSerialization',
+  'idempotent',
+  'partitioner',
+  'producerEpoch',
+  'producerId',
+  'registry',
+  'repeatOnStaleMetadata',
+  'requestTimeout',
+  'retries',
+  'retryDelay',
+  'serializers',
+  'transactionalId',
+]
+
+/** The client's own default. */
+const CONNECT_MS = 5_000
+
+export function platformaticKafkaPublisher(options: PlatformaticKafkaPublisherOptions): Publisher {
+  rejectUnknown('platformaticKafkaPublisher()', options, KNOWN)
+  const { client } = options
+  requireClient(client)
+  const retries = requireCount('retries', options.retries ?? 2, 100, 0)
+  const maxRequestBytes = requireCount(
+    'maxRequestBytes',
+    options.maxRequestBytes ?? 900_000,
+    2 ** 30,
+  )
+  const requestTimeoutMs = requireDuration('requestTimeout', options.requestTimeout ?? '30s', 1)
+  const write = resolveEnvelope(options.envelope ?? 'headers', WIRE_RULES)
+  const lines = new ProducerLines(() => openLine(client, requestTimeoutMs))
+  const parts = { lines, choose: choosePartition, retries, maxRequestBytes }
+
+  async function publish(events: readonly OutboxEvent[], rules: PublishRules = {}) {
+    const closesAt = performance.now() + requestTimeoutMs
+    const messages = await writeAll(events, write, requestTimeoutMs)
+    const batch = new KafkaBatch(events, messages, rules, closesAt)
+    const topics = groupBy(batch.admit(batch.entries), ({ event }) => event.topic)
+    await Promise.all(
+      [...topics].map(([topic, ofTopic]) => new TopicSend(topic, batch, parts).run(ofTopic)),
+    )
+    return batch.results()
+  }
+
+  // The last request begins before the batch closes. It may have to connect, and to ask for the leaders first.
+  const requestMs = 2 * (requestTimeoutMs + (client.connectTimeout ?? CONNECT_MS))
+  return {
+    name: 'kafka',
+    orderScope: 'topic',
+    settlesWithinMs: requestTimeoutMs + requestMs,
+    batchSize: BATCH_SIZE,
+    publish,
+    connect: () => lines.connect(),
+    disconnect: () => lines.disconnect(),
+  }
+}
+
+function requireClient(client: unknown): void {
+  const example = "{ clientId: 'orders', bootstrapBrokers: ['localhost:9092'] }"
+  const { bootstrapBrokers } = (client ?? {}) as Partial<TextOptions>
+  if (!Array.isArray(bootstrapBrokers) || bootstrapBrokers.length === 0) {
+    throw new OutboxOptionsError(
+      `platformaticKafkaPublisher() takes client with bootstrapBrokers, e.g. { client: ${example} }`,
+    )
+  }
+  const decided = DECIDED.find((name) => name in (client as object))
+  if (decided === undefined) return
+  const remedy =
+    decided === 'retries' || decided === 'requestTimeout'
+      ? 'pass it beside client'
+      : 'the publisher sets it, so remove it'
+  throw new OutboxOptionsError(`client.${decided} cannot be set; ${remedy}`)
+}
+
+function openLine(
+  client: PlatformaticKafkaPublisherOptions['client'],
+  requestTimeout: number,
+): Line {
+  const producer = new Producer<string, string | Buffer, string, string>({
+    autocreateTopics: true,
+    ...client,
+    requestTimeout,
+    retries: 0,
+    repeatOnStaleMetadata: false,
+    serializers: { key: toBuffer, value: toBuffer, headerKey: toBuffer, headerValue: toBuffer },
+  })
+  return {
+    producer,
+    connect: () => producer.metadata({ topics: [] }),
+    disconnect: () => producer.close(),
+  }
+}
+
+function toBuffer(data: string | Buffer | undefined): Buffer | undefined {
+  return typeof data === 'string' ? Buffer.from(data) : data
+}
+
+/** As Java's client and kafkajs do, so that changing the client moves no key. */
+function choosePartition(key: string, partitions: number): number {
+  return compatibilityPartitioner({} as never, Buffer.from(key)) % partitions
+}

@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest'
+import type { Publisher } from '../../../src/index.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { platformaticKafkaPublisher } from '../../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts'
+import { describeKafkaClient, openTopic } from '../../support/conformance/kafka-conformance.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka } from '../../support/fixture.ts'
+
+const open = (bootstrapBrokers: string[], options = {}) =>
+  platformaticKafkaPublisher({ client: { clientId: 'test', bootstrapBrokers }, ...options })
+
+describeKafkaClient('platformaticKafkaPublisher', open)
+
+describeWithKafka('changing the client', () => {
+  it('moves no key to another partition', async () => {
+    const topic = await openTopic()
+    const events = Array.from({ length: 10_000 }, (_, n) => {
+      return outboxEvent({
+        topic,
+        aggregateId: `${n}-\u00e4${String.fromCodePoint(0x1f600 + (n % 50))}`,
+      })
+    })
+    const partitionsOf = async (publisher: Publisher) => {
+      const results = await publisher.publish(events)
+      await publisher.disconnect?.()
+      return results.map((result) => (result.ok ? result.partition : result.error.message))
+    }
+    const partitions = await partitionsOf(open(kafkaBrokers()))
+    expect(partitions).toEqual(
+      await partitionsOf(kafkaPublisher({ kafka: quietKafka(kafkaBrokers()) })),
+    )
+    expect(new Set(partitions).size).toBeGreaterThan(1)
+  })
+})
+
+describe('platformaticKafkaPublisher, given options', () => {
+  it.each([
+    [undefined, /takes an object with options/],
+    [{}, /takes client with bootstrapBrokers/],
+    [{ client: { clientId: 'orders' } }, /takes client with bootstrapBrokers/],
+    [{ clint: {} }, /did you mean 'client'/],
+    [
+      { client: { clientId: 'a', bootstrapBrokers: ['a:1'], acks: 1 } },
+      /client\.acks .* remove it/,
+    ],
+    [{ client: { clientId: 'a', bootstrapBrokers: ['a:1'], retries: 1 } }, /pass it beside client/],
+  ])('refuses %j', (options, message) => {
+    expect(() => platformaticKafkaPublisher(options as never)).toThrow(message)
+  })
+})
