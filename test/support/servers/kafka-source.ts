@@ -5,7 +5,8 @@ import { promisify } from 'node:util'
 import { isKafkaDemanded } from '../run/continuous-integration.ts'
 import { findFreePort } from './free-port.ts'
 import { explainMissingJava, fetchKafkaJars, kafkaVersion } from './kafka-jars.ts'
-import { type KafkaServer, singleNodeSettings, startKafka, waitForBroker } from './kafka-server.ts'
+import { settingsFor, waitForBroker } from './kafka-node.ts'
+import { type KafkaServer, startKafka } from './kafka-server.ts'
 import { createOwnedFolder } from './owned-folder.ts'
 import { runToEnd, spawnServer } from './server-process.ts'
 
@@ -71,7 +72,8 @@ async function startInDocker(): Promise<ExternalKafka> {
   try {
     const port = await findFreePort()
     const settings: Record<string, string> = {
-      ...singleNodeSettings,
+      ...settingsFor(1),
+      'node.id': '1',
       listeners: 'PLAINTEXT://:9092,CONTROLLER://:9093',
       'advertised.listeners': `PLAINTEXT://127.0.0.1:${port}`,
       'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',

@@ -24,13 +24,25 @@ export type TopicReader = {
   stop(): Promise<void>
 }
 
-export async function createTopic(brokers: string[], topic: string, partitions = 3): Promise<void> {
+export type Replication = {
+  replicas: number
+  /** Settings of the topic by name. */
+  settings?: Record<string, string>
+}
+
+export async function createTopic(
+  brokers: string[],
+  topic: string,
+  partitions = 3,
+  { replicas, settings = {} }: Replication = { replicas: 1 },
+): Promise<void> {
   const admin = openKafka(brokers).admin()
   await admin.connect()
   try {
     // kafkajs's own wait for leaders fails when the broker has not heard of the new topic yet.
-    const topics = [{ topic, numPartitions: partitions, replicationFactor: 1 }]
-    await admin.createTopics({ topics, waitForLeaders: false })
+    const configEntries = Object.entries(settings).map(([name, value]) => ({ name, value }))
+    const wanted = { topic, numPartitions: partitions, replicationFactor: replicas, configEntries }
+    await admin.createTopics({ topics: [wanted], waitForLeaders: false })
     await waitUntil(() => hasLeaders(admin, topic, partitions), { message: `${topic} is ready` })
   } finally {
     await admin.disconnect()
