@@ -11,11 +11,13 @@ export interface TortureArguments {
   readonly seed: number
   readonly workers: number
   readonly faults: readonly FaultKind[]
+  /** A Kafka of one broker, or a cluster of three. */
+  readonly brokers: number
   /** Whether the table of the outbox has partitions. */
   readonly partitioned: boolean
 }
 
-export const USAGE = `npm run torture -- [--seconds 60] [--seed 1] [--workers 4] [--faults all|none|${FAULT_KINDS.join(',')}] [--partitioned]`
+export const USAGE = `npm run torture -- [--seconds 60] [--seed 1] [--workers 4] [--faults all|none|${FAULT_KINDS.join(',')}] [--brokers 1|3] [--partitioned]`
 
 export function parseTortureArguments(args: readonly string[]): TortureArguments {
   const { values } = parseArgs({
@@ -25,6 +27,7 @@ export function parseTortureArguments(args: readonly string[]): TortureArguments
       seed: { type: 'string', default: '1' },
       workers: { type: 'string', default: '4' },
       faults: { type: 'string', default: 'all' },
+      brokers: { type: 'string', default: '1' },
       partitioned: { type: 'boolean', default: false },
     },
   })
@@ -33,6 +36,7 @@ export function parseTortureArguments(args: readonly string[]): TortureArguments
     seed: requireWhole('seed', values.seed, 0, 2 ** 32 - 1),
     workers: requireWhole('workers', values.workers, 1, 32),
     faults: parseFaults(values.faults),
+    brokers: parseBrokers(values.brokers),
     partitioned: values.partitioned,
   }
 }
@@ -45,4 +49,9 @@ function parseFaults(text: string): readonly FaultKind[] {
     if (kind) return kind
     throw new Error(`--faults must be all, none or some of ${FAULT_KINDS.join()}, got '${name}'`)
   })
+}
+
+function parseBrokers(text: string): number {
+  if (text === '1' || text === '3') return Number(text)
+  throw new Error(`--brokers must be 1 or 3, got '${text}'`)
 }

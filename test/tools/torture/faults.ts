@@ -1,7 +1,8 @@
 // What is done to the service, drawn from the seed: killed and frozen processes, servers that crash, and
 // connections that break, stall or go silent. Faults overlap; each ends by itself.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { KafkaServer } from '../../support/servers/kafka-server.ts'
+import type { KafkaCluster } from '../../support/servers/kafka-cluster.ts'
+import type { KafkaNode } from '../../support/servers/kafka-node.ts'
 import type { PostgresServer } from '../../support/servers/postgres-server.ts'
 import type { TcpProxy } from '../../support/servers/tcp-proxy.ts'
 import type { FaultKind } from './arguments.ts'
@@ -11,9 +12,10 @@ import { type Random, totalWeight } from './random.ts'
 export interface Victims {
   readonly crew: Crew
   readonly postgres: PostgresServer
-  readonly kafka: KafkaServer
+  readonly kafka: KafkaCluster
   readonly postgresProxy: TcpProxy
-  readonly kafkaProxy: TcpProxy
+  /** One in front of each broker. */
+  readonly kafkaProxies: readonly TcpProxy[]
 }
 
 export interface FaultCounts {
@@ -21,11 +23,20 @@ export interface FaultCounts {
   freezes: number
   pgRestarts: number
   kafkaRestarts: number
+  /** Of one broker among several. */
+  kafkaFreezes: number
   cuts: number
 }
 
 export class Faults {
-  readonly counts: FaultCounts = { kills: 0, freezes: 0, pgRestarts: 0, kafkaRestarts: 0, cuts: 0 }
+  readonly counts: FaultCounts = {
+    kills: 0,
+    freezes: 0,
+    pgRestarts: 0,
+    kafkaRestarts: 0,
+    kafkaFreezes: 0,
+    cuts: 0,
+  }
   readonly #victims: Victims
   readonly #random: Random
   readonly #underWay = new Set<Promise<void>>()
@@ -56,10 +67,10 @@ export class Faults {
     kill: [[30, () => this.#kill()]],
     freeze: [[15, () => this.#freeze()]],
     postgres: [[8, () => this.#restartPostgres()]],
-    kafka: [[6, () => this.#restartKafka()]],
+    kafka: [[6, () => this.#disturbKafka()]],
     network: [
       [20, () => this.#disturb(this.#victims.postgresProxy)],
-      [20, () => this.#disturb(this.#victims.kafkaProxy)],
+      [20, () => this.#disturb(this.#pickOne(this.#victims.kafkaProxies))],
     ],
   }
 
@@ -88,16 +99,42 @@ export class Faults {
     await this.#servers
   }
 
-  async #restartKafka(): Promise<void> {
+  // One broker at a time, and the next only when all are in sync again: with two of three away there is no quorum.
+  async #disturbKafka(): Promise<void> {
+    const { nodes } = this.#victims.kafka
+    const node = this.#pickOne(nodes)
+    const restart = nodes.length === 1 || this.#random.chance(0.5)
+    await (restart ? this.#restartKafka(node) : this.#freezeKafka(node))
+  }
+
+  async #restartKafka(node: KafkaNode): Promise<void> {
     this.counts.kafkaRestarts += 1
     const awayMs = this.#random.between(0, 4_000)
-    const { kafka } = this.#victims
     this.#servers = this.#servers.then(async () => {
-      await kafka.kill()
+      await node.kill()
       await delay(awayMs)
-      await kafka.start()
+      await node.start()
+      await this.#victims.kafka.waitUntilInSync()
     })
     await this.#servers
+  }
+
+  async #freezeKafka(node: KafkaNode): Promise<void> {
+    this.counts.kafkaFreezes += 1
+    // From less than the session of a broker, whose leaders then stay, to three of them.
+    const frozenMs = this.#random.between(500, 6_000)
+    this.#servers = this.#servers.then(async () => {
+      node.pause()
+      await delay(frozenMs)
+      node.resume()
+      await this.#victims.kafka.waitUntilInSync()
+    })
+    await this.#servers
+  }
+
+  /** Draws only where there is a choice, so that a seed means the same as ever with one broker. */
+  #pickOne<T>(choices: readonly T[]): T {
+    return choices[choices.length === 1 ? 0 : this.#random.between(0, choices.length - 1)]!
   }
 
   async #disturb(proxy: TcpProxy): Promise<void> {

@@ -1,11 +1,10 @@
 // npm run torture: a service under load on a real Postgres and a real Kafka, with everything around it
 // failing as the seed says, and an oracle that is asked in the end. The last line is one JSON object.
 import { findFreePort } from '../../support/servers/free-port.ts'
-import { startKafka } from '../../support/servers/kafka-server.ts'
+import { startKafkaCluster } from '../../support/servers/kafka-cluster.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
 import { closeLater, runToVerdict, say } from '../../support/run/run-to-verdict.ts'
 import { startProxy } from '../../support/servers/tcp-proxy.ts'
-import { createTopic } from '../../support/servers/topic-reader.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
 import { parseTortureArguments, type TortureArguments, USAGE } from './arguments.ts'
 import { TOPICS } from './business.ts'
@@ -17,33 +16,36 @@ import { drain, type InTable, prepareTables, readTable } from './tables.ts'
 
 const PROGRESS_MS = 5_000
 
-async function torture({ seconds, seed, workers, faults: wanted, partitioned }: TortureArguments) {
+async function torture(given: TortureArguments) {
+  const { seconds, seed, workers, faults: wanted, brokers, partitioned } = given
   const random = new Random(seed)
   say('starting Postgres and Kafka')
   const server = await startPostgres()
   closeLater(() => server.stop())
   const postgresProxy = await startProxy({ port: server.port })
   closeLater(() => postgresProxy.stop())
-  const kafkaPort = await findFreePort()
-  const kafkaProxy = await startProxy({ port: kafkaPort })
-  closeLater(() => kafkaProxy.stop())
-  const kafka = await startKafka({ port: kafkaPort, advertisedPort: kafkaProxy.port })
+  const kafkaPorts = await Promise.all(Array.from({ length: brokers }, findFreePort))
+  const kafkaProxies = await Promise.all(kafkaPorts.map((port) => startProxy({ port })))
+  closeLater(() => Promise.all(kafkaProxies.map((proxy) => proxy.stop())))
+  const kafka = await startKafkaCluster({
+    ports: kafkaProxies.map((proxy, n) => ({ port: kafkaPorts[n]!, advertisedPort: proxy.port })),
+  })
   closeLater(() => kafka.stop())
   await prepareTables(server.url, { partitioned })
-  for (const topic of TOPICS) await createTopic(kafka.directBrokers, topic)
+  for (const topic of TOPICS) await kafka.createTopic(topic)
 
   const databaseUrl = server.url.replace(`:${server.port}`, `:${postgresProxy.port}`)
   const crew = new Crew(workers, { databaseUrl, brokers: kafka.brokers }, random)
   closeLater(() => crew.stop())
   const faults = new Faults(
-    { crew, postgres: server, kafka, postgresProxy, kafkaProxy },
+    { crew, postgres: server, kafka, postgresProxy, kafkaProxies },
     new Random(seed + 1),
   )
   const progress = setInterval(() => {
     const { committed, failed } = crew.report
-    const { kills, freezes, pgRestarts, kafkaRestarts, cuts } = faults.counts
+    const { kills, freezes, pgRestarts, kafkaRestarts, kafkaFreezes, cuts } = faults.counts
     say(
-      `${committed} units committed, ${failed} failed; ${kills} kills, ${freezes} freezes, ` +
+      `${committed} units committed, ${failed} failed; ${kills} kills, ${freezes} + ${kafkaFreezes} freezes, ` +
         `${pgRestarts} + ${kafkaRestarts} restarts, ${cuts} cuts; ${crew.crashes} workers gave up`,
     )
   }, PROGRESS_MS)
@@ -61,7 +63,7 @@ async function torture({ seconds, seed, workers, faults: wanted, partitioned }: 
 
   say('reading the topics from the start')
   const verdict = judge(await readJournal(server.url), await readArrivals(kafka.directBrokers))
-  return { seed, seconds, ...verdict, ...(await readTable(server.url)), ...faults.counts }
+  return { seed, seconds, brokers, ...verdict, ...(await readTable(server.url)), ...faults.counts }
 }
 
 function isGood(verdict: Verdict & InTable, { faults }: TortureArguments): boolean {
