@@ -4,6 +4,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Publisher } from '../../../src/index.ts'
 import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { platformaticKafkaPublisher } from '../../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
 import { describeWithOwnKafka, quietKafka, useFixture } from '../../support/fixture.ts'
 import { firstArrivals, type Load, startLoad } from '../../support/load.ts'
@@ -26,6 +27,14 @@ const CLIENTS: readonly Client[] = [
       const producer = (config = {}) => kafka.producer({ ...config, metadataMaxAge })
       return kafkaPublisher({ kafka: { producer }, requestTimeout: '3s' })
     },
+  },
+  {
+    name: '@platformatic/kafka',
+    publisher: (bootstrapBrokers, metadataMaxAge = 300_000) =>
+      platformaticKafkaPublisher({
+        client: { clientId: 'test', bootstrapBrokers, metadataMaxAge, connectTimeout: 1_000 },
+        requestTimeout: '3s',
+      }),
   },
 ]
 

@@ -6,6 +6,9 @@ import { requireWhole } from '../../support/run/whole-number.ts'
 export const FAULT_KINDS = ['kill', 'freeze', 'postgres', 'kafka', 'network'] as const
 export type FaultKind = (typeof FAULT_KINDS)[number]
 
+const KAFKA_CLIENTS = ['kafkajs', 'platformatic'] as const
+export type KafkaClient = (typeof KAFKA_CLIENTS)[number]
+
 export interface TortureArguments {
   readonly seconds: number
   readonly seed: number
@@ -13,11 +16,13 @@ export interface TortureArguments {
   readonly faults: readonly FaultKind[]
   /** A Kafka of one broker, or a cluster of three. */
   readonly brokers: number
+  /** The Kafka client of the workers. */
+  readonly client: KafkaClient
   /** Whether the table of the outbox has partitions. */
   readonly partitioned: boolean
 }
 
-export const USAGE = `npm run torture -- [--seconds 60] [--seed 1] [--workers 4] [--faults all|none|${FAULT_KINDS.join(',')}] [--brokers 1|3] [--partitioned]`
+export const USAGE = `npm run torture -- [--seconds 60] [--seed 1] [--workers 4] [--faults all|none|${FAULT_KINDS.join(',')}] [--brokers 1|3] [--client ${KAFKA_CLIENTS.join('|')}] [--partitioned]`
 
 export function parseTortureArguments(args: readonly string[]): TortureArguments {
   const { values } = parseArgs({
@@ -28,6 +33,7 @@ export function parseTortureArguments(args: readonly string[]): TortureArguments
       workers: { type: 'string', default: '4' },
       faults: { type: 'string', default: 'all' },
       brokers: { type: 'string', default: '1' },
+      client: { type: 'string', default: 'kafkajs' },
       partitioned: { type: 'boolean', default: false },
     },
   })
@@ -37,6 +43,7 @@ export function parseTortureArguments(args: readonly string[]): TortureArguments
     workers: requireWhole('workers', values.workers, 1, 32),
     faults: parseFaults(values.faults),
     brokers: parseBrokers(values.brokers),
+    client: parseClient(values.client),
     partitioned: values.partitioned,
   }
 }
@@ -49,6 +56,12 @@ function parseFaults(text: string): readonly FaultKind[] {
     if (kind) return kind
     throw new Error(`--faults must be all, none or some of ${FAULT_KINDS.join()}, got '${name}'`)
   })
+}
+
+function parseClient(text: string): KafkaClient {
+  const client = KAFKA_CLIENTS.find((known) => known === text)
+  if (client) return client
+  throw new Error(`--client must be ${KAFKA_CLIENTS.join(' or ')}, got '${text}'`)
 }
 
 function parseBrokers(text: string): number {

@@ -14,7 +14,7 @@ interface Member {
 }
 
 export class Crew {
-  readonly #connect: Pick<WorkerArguments, 'databaseUrl' | 'brokers'>
+  readonly #connect: Pick<WorkerArguments, 'databaseUrl' | 'brokers' | 'client'>
   readonly #random: Random
   readonly #members: Member[] = []
   #writing = true
@@ -25,7 +25,7 @@ export class Crew {
 
   constructor(
     size: number,
-    connect: Pick<WorkerArguments, 'databaseUrl' | 'brokers'>,
+    connect: Pick<WorkerArguments, 'databaseUrl' | 'brokers' | 'client'>,
     random: Random,
   ) {
     this.#connect = connect

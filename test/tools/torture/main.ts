@@ -17,7 +17,7 @@ import { drain, type InTable, prepareTables, readTable } from './tables.ts'
 const PROGRESS_MS = 5_000
 
 async function torture(given: TortureArguments) {
-  const { seconds, seed, workers, faults: wanted, brokers, partitioned } = given
+  const { seconds, seed, workers, faults: wanted, brokers, client, partitioned } = given
   const random = new Random(seed)
   say('starting Postgres and Kafka')
   const server = await startPostgres()
@@ -35,7 +35,7 @@ async function torture(given: TortureArguments) {
   for (const topic of TOPICS) await kafka.createTopic(topic)
 
   const databaseUrl = server.url.replace(`:${server.port}`, `:${postgresProxy.port}`)
-  const crew = new Crew(workers, { databaseUrl, brokers: kafka.brokers }, random)
+  const crew = new Crew(workers, { databaseUrl, brokers: kafka.brokers, client }, random)
   closeLater(() => crew.stop())
   const faults = new Faults(
     { crew, postgres: server, kafka, postgresProxy, kafkaProxies },
@@ -63,7 +63,15 @@ async function torture(given: TortureArguments) {
 
   say('reading the topics from the start')
   const verdict = judge(await readJournal(server.url), await readArrivals(kafka.directBrokers))
-  return { seed, seconds, brokers, ...verdict, ...(await readTable(server.url)), ...faults.counts }
+  return {
+    seed,
+    seconds,
+    brokers,
+    client,
+    ...verdict,
+    ...(await readTable(server.url)),
+    ...faults.counts,
+  }
 }
 
 function isGood(verdict: Verdict & InTable, { faults }: TortureArguments): boolean {

@@ -6,8 +6,15 @@ import { drizzle as drizzleJs } from 'drizzle-orm/postgres-js'
 import { Kafka, logLevel } from 'kafkajs'
 import pg from 'pg'
 import postgres from 'postgres'
-import { createOutbox, type DrizzleDatabase, type OwnTransaction } from '../../../src/index.ts'
+import {
+  createOutbox,
+  type DrizzleDatabase,
+  type OwnTransaction,
+  type Publisher,
+} from '../../../src/index.ts'
 import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { platformaticKafkaPublisher } from '../../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts'
+import type { KafkaClient } from './arguments.ts'
 import {
   type BurstUnit,
   isOpen,
@@ -26,6 +33,7 @@ import { refuseSome } from './refusals.ts'
 export interface WorkerArguments {
   readonly databaseUrl: string
   readonly brokers: string[]
+  readonly client: KafkaClient
   readonly driver: 'postgres-js' | 'node-postgres'
   readonly seed: number
   readonly writes: boolean
@@ -43,7 +51,7 @@ const MOST_MISSED_CHECKS = 4
 /** Some are for the outbox itself. */
 const CONNECTIONS = CONCURRENT_UNITS + CONCURRENT_BURSTS * MOST_IN_BURST + 3
 
-const { databaseUrl, brokers, driver, seed, writes } = JSON.parse(
+const { databaseUrl, brokers, client, driver, seed, writes } = JSON.parse(
   process.argv[2]!,
 ) as WorkerArguments
 
@@ -64,22 +72,30 @@ function openDatabase(): DrizzleDatabase {
     connectionTimeoutMillis: 3_000,
   })
   pool.on('error', () => {})
-  pool.on('connect', (client) => client.on('error', () => {}))
+  pool.on('connect', (session) => session.on('error', () => {}))
   return drizzlePg(pool)
 }
 
-const kafka = new Kafka({
-  brokers,
-  logLevel: logLevel.NOTHING,
-  connectionTimeout: 1_000,
-  requestTimeout: 2_000,
-})
+function openPublisher(): Publisher {
+  if (client === 'platformatic') {
+    const connection = { clientId: 'torture', bootstrapBrokers: brokers, connectTimeout: 1_000 }
+    return platformaticKafkaPublisher({ client: connection, requestTimeout: '2s' })
+  }
+  const kafka = new Kafka({
+    brokers,
+    logLevel: logLevel.NOTHING,
+    connectionTimeout: 1_000,
+    requestTimeout: 2_000,
+  })
+  return kafkaPublisher({ kafka, requestTimeout: '2s' })
+}
+
 const seeds = new Random(seed)
 const split = () => new Random(seeds.between(0, 2 ** 32 - 1))
 const refusals = split()
 const db = answerLate(openDatabase(), split())
 const publisher = refuseSome(
-  kafkaPublisher({ kafka, requestTimeout: '2s' }),
+  openPublisher(),
   ({ aggregateId }) => isOpen(aggregateId) && refusals.chance(0.03),
 )
 const outbox = createOutbox({
