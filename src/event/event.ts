@@ -56,6 +56,8 @@ export interface OutboxEvent extends PreparedEvent {
   /** Its place in the order of saving. */
   readonly seq: number
   readonly occurredAt: Date
+  /** When this process leased it, by the database's clock: a lease ago at most. For the timestamps of brokers. */
+  readonly leasedAt: Date
   /** Failed attempts so far. */
   readonly attempts: number
 }

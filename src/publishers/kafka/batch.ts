@@ -8,6 +8,8 @@ import type { PublishRules } from '../publisher.ts'
 /** A message as every client takes it. */
 interface KafkaMessage extends Pick<WireMessage, 'value' | 'headers'> {
   readonly key: string
+  /** In ms. By the database's clock: a broker refuses what is an hour ahead of its own, and a host's clock may be. */
+  readonly timestamp: string
   /** Set when it is known, before the message is sent. */
   partition?: number
 }
@@ -92,5 +94,6 @@ function toEntry(
   if ('ok' in written) return { event, place, failure: written }
   const { value, headers, contentType } = written
   if (contentType !== undefined) headers['content-type'] = contentType
-  return { event, place, message: { key: event.aggregateId, value, headers } }
+  const timestamp = String(event.leasedAt.getTime())
+  return { event, place, message: { key: event.aggregateId, value, headers, timestamp } }
 }

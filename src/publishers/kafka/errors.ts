@@ -16,7 +16,6 @@ const PERMANENT = new Set([
   'INVALID_TOPIC_EXCEPTION',
   'TOPIC_AUTHORIZATION_FAILED',
   'CLUSTER_AUTHORIZATION_FAILED',
-  'INVALID_TIMESTAMP',
   'INVALID_RECORD',
   'UNSUPPORTED_FOR_MESSAGE_FORMAT',
 ])
@@ -28,6 +27,7 @@ const ABOUT_ONE_TOPIC = new Set([
   'NOT_LEADER_OR_FOLLOWER',
   'FENCED_LEADER_EPOCH',
   'UNKNOWN_TOPIC_ID',
+  'INVALID_TIMESTAMP',
   'NOT_ENOUGH_REPLICAS',
   'NOT_ENOUGH_REPLICAS_AFTER_APPEND',
 ])
@@ -56,10 +56,14 @@ function protocolType(error: unknown): string {
   return ''
 }
 
+const CLOCKS =
+  'Kafka refused the timestamp of an event (INVALID_TIMESTAMP): the clocks of the database and of the broker differ by more than the topic allows, an hour by default; correct the clock that is wrong'
+
 // Some kafkajs errors quote a whole message, including the payload, in their text.
 function describe(topic: string, error: Error, type: string): string {
   // librdkafka names its own errors like this.
   if (type.startsWith('ERR__')) return `could not deliver to the topic '${topic}': ${type}`
+  if (type === 'INVALID_TIMESTAMP') return CLOCKS
   if (type) return `Kafka refused an event for the topic '${topic}': ${type}`
   return error.message.startsWith('Invalid message') ? error.name : error.message
 }

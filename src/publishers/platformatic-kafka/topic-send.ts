@@ -148,7 +148,9 @@ export class TopicSend {
   async #produce(producer: TextProducer, heads: readonly Head[]): Promise<Answer> {
     const topic = this.#topic
     const messages = heads.flatMap(({ chunk }) =>
-      chunk.map(({ message }) => ({ ...message, topic })),
+      chunk.map(({ message }) => {
+        return { ...message, topic, timestamp: BigInt(message.timestamp) }
+      }),
     )
     try {
       return readSuccess(await producer.send({ messages, acks: -1 }))

@@ -1,5 +1,5 @@
-// Retries or discards one page of dead letters. A retried dead letter keeps its id and its place in its lane; the claim
-// that takes it wakes what waits behind it. A discarded one wakes that itself.
+// Retries or discards one page of dead letters, and wakes what a claim has put off behind them. A retried dead letter keeps
+// its id and its place in its lane.
 import { sql, type SQL } from '../../drivers/sql.ts'
 import { run } from '../database.ts'
 import { matching } from './dead-letter-filter.ts'
@@ -19,18 +19,21 @@ export function retryDeadLettersStatement(context: StatementContext) {
 }
 
 export function discardDeadLettersStatement(context: StatementContext) {
-  const { outbox, rules } = context
-  const woken = wakeLanes(context, sql`select distinct lane from changed`)
+  const { outbox } = context
   return change(
     context,
     'discard dead letters',
     sql`delete from ${outbox} o using chosen where o.id = chosen.id`,
-    rules.deadLettersHold ? sql`, woken as (${woken})` : sql``,
   )
 }
 
-function change(context: StatementContext, step: string, act: SQL, then = sql``) {
-  const { db, outbox } = context
+/** How many events of a lane are woken. */
+const WOKEN = 100
+
+function change(context: StatementContext, step: string, act: SQL) {
+  const { db, outbox, rules } = context
+  const wake = wakeLanes(context, sql`select distinct lane from changed`, WOKEN)
+  const woken = rules.deadLettersHold ? sql`, woken as (${wake})` : sql``
   return async (
     filter: DeadLetterFilter,
     { limit, afterSeq }: DeadLetterPage,
@@ -43,7 +46,7 @@ function change(context: StatementContext, step: string, act: SQL, then = sql``)
           select o.id, o.seq from ${outbox} o
           where ${matching(filter)} and o.seq > ${afterSeq}::float8::bigint
           order by o.seq limit ${limit}::int for update
-        ), changed as (${act} returning o.seq, o.lane) ${then}
+        ), changed as (${act} returning o.seq, o.lane) ${woken}
         select count(*)::int as count, max(seq)::text as "lastSeq" from changed`,
     )
     const { count, lastSeq } = changed!

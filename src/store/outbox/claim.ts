@@ -32,8 +32,8 @@ import { isOfTopic, topicsSince } from './topics.ts'
 const LONG = sql`interval '5 minutes'`
 
 /**
- * For what waits behind a dead letter: longer, the older it is, as it may wait for days. Discarding the dead letter wakes
- * it, and so does the claim of one that is retried.
+ * For what waits behind a dead letter: longer, the older it is, as it may wait for days. Retrying or discarding the dead
+ * letter wakes it.
  */
 const HELD = sql`greatest(${LONG}, least(now() - o.created_at, interval '1 hour'))`
 

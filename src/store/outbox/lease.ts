@@ -4,7 +4,7 @@ import { sql } from '../../drivers/sql.ts'
 import type { PreparedEvent } from '../../event/event.ts'
 import { runInBackground } from '../database.ts'
 import type { Lease, SavedEvent } from './outbox-store.ts'
-import { encodeArray, isUnfinished, OCCURRED_AT } from './rows.ts'
+import { encodeArray, isUnfinished, TIMES } from './rows.ts'
 import { followsFunction, type SavedRow, toSaved } from './save.ts'
 import type { StatementContext } from './statement.ts'
 
@@ -27,7 +27,7 @@ export function leaseStatement(context: StatementContext) {
           worker_id = ${lease.workerId}::text, updated_at = clock_timestamp(),
           available_at = clock_timestamp() + ${lease.ms}::float8 * interval '1 ms'
         from free where o.id = free.id
-        returning o.id::text, o.seq::text, ${OCCURRED_AT},
+        returning o.id::text, o.seq::text, ${TIMES},
           ${follows.name}(o.lane, o.seq, ${rules.deadLettersHold}::boolean)::text as follows`,
     )
     const byId = new Map(rows.map((row) => [row.id, row]))

@@ -36,23 +36,29 @@ export const DEAD_LETTER_COPY = 'aftercommit.dead_letter'
 /** The event type of such a copy. */
 export const DEAD_LETTERED = 'DeadLettered'
 
-export const OCCURRED_AT = sql`date_part('epoch', o.occurred_at) * 1000 as "occurredAt"`
+/** What every statement that leases events returns of their times. */
+export const TIMES = sql`date_part('epoch', o.occurred_at) * 1000 as "occurredAt",
+  date_part('epoch', o.updated_at) * 1000 as "leasedAt"`
 
 /** An event, from a table with the alias o. The payload stays text, because it is passed on and never read. */
 export const EVENT_COLUMNS = sql`o.id::text, o.seq::text, o.lane::text, o.event_type as type,
   o.aggregate_type as "aggregateType", o.aggregate_id as "aggregateId", o.topic, o.payload::text,
-  o.headers::text, ${OCCURRED_AT}, o.attempts, o.max_attempts as "maxAttempts"`
+  o.headers::text, ${TIMES}, o.attempts, o.max_attempts as "maxAttempts"`
 
 /** A number from the database, as the driver's parsers return it. */
 export type AnyNumber = number | string | bigint
 
-type Read = 'seq' | 'lane' | 'headers' | 'occurredAt' | 'attempts' | 'maxAttempts'
+type Read = 'seq' | 'lane' | 'headers' | keyof TimesRow | 'attempts' | 'maxAttempts'
 
-export interface EventRow extends Omit<OutboxEvent, Read> {
+export interface TimesRow {
+  occurredAt: AnyNumber
+  leasedAt: AnyNumber
+}
+
+export interface EventRow extends Omit<OutboxEvent, Read>, TimesRow {
   seq: string
   lane: string
   headers: string
-  occurredAt: AnyNumber
   attempts: AnyNumber
   maxAttempts: AnyNumber
 }
@@ -63,10 +69,14 @@ export function toEvent(row: EventRow): OutboxEvent {
     seq: Number(row.seq),
     lane: Number(row.lane),
     headers: JSON.parse(row.headers) as Record<string, string>,
-    occurredAt: toDate(row.occurredAt),
+    ...toTimes(row),
     attempts: Number(row.attempts),
     maxAttempts: Number(row.maxAttempts),
   }
+}
+
+export function toTimes({ occurredAt, leasedAt }: TimesRow) {
+  return { occurredAt: toDate(occurredAt), leasedAt: toDate(leasedAt) }
 }
 
 export function toDate(ms: AnyNumber): Date {

@@ -9,16 +9,15 @@ import { noTransaction } from '../../errors.ts'
 import { run } from '../database.ts'
 import { lockName, qualifiedName, type TableName } from '../table-name.ts'
 import type { Lease, SavedEvent } from './outbox-store.ts'
-import { type AnyNumber, OCCURRED_AT, toDate } from './rows.ts'
+import { TIMES, type TimesRow, toTimes } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
 const PREPARE = { prepare: true }
 
-export interface SavedRow {
+export interface SavedRow extends TimesRow {
   id: string
   seq: string
   follows: string | null
-  occurredAt: AnyNumber
 }
 
 export function saveStatement(context: StatementContext) {
@@ -94,7 +93,7 @@ function parts({ outbox, rules }: StatementContext) {
         ${isLeased ? lease.token : null}::text::uuid, ${lease.workerId}::text,
         coalesce(to_timestamp(e.occurred_ms / 1000), clock_timestamp())
       from ${rowsOf(events)} e ${where} order by e.n
-      returning o.id::text, o.seq::text, ${OCCURRED_AT}, case when ${isLeased}::boolean
+      returning o.id::text, o.seq::text, ${TIMES}, case when ${isLeased}::boolean
         then ${follows.name}(o.lane, o.seq, ${rules.deadLettersHold}::boolean)::text end as follows`
   }
 
@@ -111,7 +110,7 @@ export function followsFunction(table: TableName) {
 export function toSaved(event: PreparedEvent, row: SavedRow): SavedEvent {
   const saved: OutboxEvent = Object.assign(event, {
     seq: Number(row.seq),
-    occurredAt: toDate(row.occurredAt),
+    ...toTimes(row),
     attempts: 0,
   })
   return { event: saved, follows: readSeqs(row.follows) }

@@ -64,6 +64,28 @@ export function describeKafkaClient(name: string, open: OpenKafkaPublisher): voi
       }
     })
 
+    it('gives a message the time at which its event was leased, by the clock of the database', async () => {
+      const publisher = open(kafkaBrokers())
+      const topic = await openTopic()
+      const leasedAt = new Date(Date.now() - 60_000)
+      await publisher.publish([outboxEvent({ topic, leasedAt })])
+      await publisher.disconnect?.()
+      const [stored] = await readAll(topic)
+      expect(stored!.timestamp).toBe(String(leasedAt.getTime()))
+    })
+
+    it('lets a topic wait whose broker refuses the time, and names the clocks', async () => {
+      const publisher = open(kafkaBrokers(), { retries: 0 })
+      const topic = await openTopic()
+      const leasedAt = new Date(Date.now() + 2 * 3_600_000)
+      const results = await publisher.publish([1, 2].map(() => outboxEvent({ topic, leasedAt })))
+      await publisher.disconnect?.()
+      for (const result of results) {
+        expect(result).toMatchObject({ kind: 'transient', blames: 'topic' })
+        expect(result).toMatchObject({ error: { message: expect.stringMatching(/the clocks of/) } })
+      }
+    })
+
     it('makes a message that is too large permanent, in the middle of others and alone', async () => {
       const publisher = open(kafkaBrokers())
       const topic = await openTopic()

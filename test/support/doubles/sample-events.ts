@@ -32,6 +32,7 @@ export function outboxEvent(overrides: Partial<OutboxEvent> = {}): OutboxEvent {
     payload: '{"total":42}',
     headers: {},
     occurredAt: new Date('2026-01-02T03:04:05.678Z'),
+    leasedAt: new Date(),
     maxAttempts: 10,
     attempts: 0,
     seq: 1,

@@ -12,6 +12,8 @@ export type TopicMessage = {
   headers: Record<string, string>
   partition: number
   offset: string
+  /** In ms. */
+  timestamp: string
 }
 
 export type TopicReader = {
@@ -98,7 +100,7 @@ export async function readTopic(brokers: string[], topic: string): Promise<Topic
   await consumer.subscribe({ topic, fromBeginning: true })
   await consumer.run({
     eachMessage: async ({ partition, message }) => {
-      const { key, value, headers, offset } = message
+      const { key, value, headers, offset, timestamp } = message
       if (BigInt(offset) < position(partition)) return
       messages.push({
         key: key?.toString() ?? null,
@@ -107,6 +109,7 @@ export async function readTopic(brokers: string[], topic: string): Promise<Topic
         headers: readHeaders(headers),
         partition,
         offset,
+        timestamp,
       })
       advance(partition, offset)
     },

@@ -9,7 +9,6 @@ it.each([
   'INVALID_TOPIC_EXCEPTION',
   'TOPIC_AUTHORIZATION_FAILED',
   'CLUSTER_AUTHORIZATION_FAILED',
-  'INVALID_TIMESTAMP',
   'INVALID_RECORD',
   'UNSUPPORTED_FOR_MESSAGE_FORMAT',
 ])('blames the message for %s', (type) => {
@@ -28,6 +27,7 @@ it.each([
   'NOT_LEADER_FOR_PARTITION',
   'NOT_ENOUGH_REPLICAS',
   'NOT_ENOUGH_REPLICAS_AFTER_APPEND',
+  'INVALID_TIMESTAMP',
 ])('takes %s for trouble of one topic', (type) => {
   expect(classifyKafkaError('orders', protocolError(type))).toMatchObject({
     kind: 'transient',

@@ -1,0 +1,42 @@
+// A host whose clock is ahead delivers its own events and those of others. Brokers refuse messages from the future.
+import { afterEach, expect, it, vi } from 'vitest'
+import type { Publisher } from '../../../src/index.ts'
+import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { platformaticKafkaPublisher } from '../../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts'
+import { openTopic, readAll } from '../../support/conformance/kafka-conformance.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../../support/fixture.ts'
+import { nextEvent } from '../../support/timing/wait-until.ts'
+
+const fixture = useFixture()
+
+const CLIENTS: [string, (brokers: string[]) => Publisher][] = [
+  ['kafkajs', (brokers) => kafkaPublisher({ kafka: quietKafka(brokers) })],
+  [
+    '@platformatic/kafka',
+    (bootstrapBrokers) =>
+      platformaticKafkaPublisher({ client: { clientId: 'test', bootstrapBrokers } }),
+  ],
+]
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+describeWithKafka('a host whose clock is 90 minutes ahead', () => {
+  it.each(CLIENTS)('delivers on both paths with %s', async (_, open) => {
+    const topic = await openTopic()
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 90 * 60_000 })
+    const outbox = fixture.outbox({ publisher: open(kafkaBrokers()), topic })
+    // Before start(): left to the fallback.
+    await outbox.withOutbox((tx, emit) => emit(newEvent({ aggregateId: '1' })))
+    expect(await outbox.pollOnce()).toBe(1)
+    await outbox.start()
+    const published = nextEvent(outbox.events, 'event:published')
+    await outbox.withOutbox((tx, emit) => emit(newEvent({ aggregateId: '2' })))
+    expect(await published).toMatchObject({ path: 'immediate' })
+    await outbox.stop()
+    expect((await fixture.rows()).map(({ status }) => status)).toEqual(['published', 'published'])
+    expect(await readAll(topic)).toHaveLength(2)
+  })
+})
