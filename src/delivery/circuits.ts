@@ -1,6 +1,7 @@
 // Reachability of each destination: the whole broker (null) or one topic. An outage is not the fault of an event: while
 // a circuit is open, only one probe at a time is sent there, and no event uses up attempts. The state is in memory
 // only; a restarted process learns it with its first send.
+import { performance } from 'node:perf_hooks'
 import type { PublishFailure, PublishResult } from '../event/publish-result.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -24,10 +25,15 @@ type Destination = string | null
 export interface Unreachable {
   readonly publisher: string
   readonly topic: Destination
+  /** When its circuit opened, by performance.now(). */
+  readonly since: number
+  /** What the last send there failed with. */
+  readonly error: Error
 }
 
 interface OpenCircuit {
   state: 'open' | 'half-open' | 'probing'
+  readonly since: number
   delayMs: number
   timer: NodeJS.Timeout
   error: Error
@@ -98,7 +104,9 @@ export class Circuits {
 
   /** Every destination that is out of reach now. */
   unreachable(): Unreachable[] {
-    return [...this.#open.keys()].map((topic) => ({ publisher: this.#publisher, topic }))
+    return [...this.#open].map(([topic, { since, error }]) => {
+      return { publisher: this.#publisher, topic, since, error }
+    })
   }
 
   /**
@@ -176,8 +184,16 @@ export class Circuits {
     const delayMs = before ? Math.min(before.delayMs * 2, LAST_PROBE_MS) : FIRST_PROBE_MS
     const timer = setTimeout(() => this.#offerProbe(destination), delayMs).unref()
     const trouble = before?.trouble ?? new Trouble(this.#logger, TEXTS)
-    const hasNoProbe = false
-    this.#open.set(destination, { state: 'open', delayMs, timer, error, hasNoProbe, trouble })
+    const since = before?.since ?? performance.now()
+    this.#open.set(destination, {
+      state: 'open',
+      since,
+      delayMs,
+      timer,
+      error,
+      hasNoProbe: false,
+      trouble,
+    })
     const publisher = this.#publisher
     trouble.happened({ err: error, publisher, topic: destination })
     this.#lifecycle.tell('circuit:open', { publisher, topic: destination, error })

@@ -3,7 +3,7 @@
 import { performance } from 'node:perf_hooks'
 import type { Unreachable } from '../delivery/circuits.ts'
 import { type Duration, formatDuration, show } from '../checks/duration.ts'
-import { OutboxOptionsError, toError } from '../errors.ts'
+import { describeError, OutboxOptionsError, toError } from '../errors.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import type { Store, TableStats } from '../store/outbox/outbox-store.ts'
 import type { Unrouted } from './unrouted.ts'
@@ -102,10 +102,7 @@ export class Health {
 
   async health(limits: HealthLimits = {}): Promise<OutboxHealth> {
     const resolved = resolveLimits(limits, this.#parts.deadLettersHold)
-    const flags: HealthFlag[] = this.#parts.delivery.unreachable().map(({ publisher, topic }) => ({
-      flag: 'circuit',
-      message: `${topic === null ? 'the broker' : `the topic '${topic}'`} of the publisher '${publisher}' is out of reach`,
-    }))
+    const flags = this.#parts.delivery.unreachable().map(circuitFlag)
     let stats: OutboxStats | null = null
     try {
       stats = await this.stats()
@@ -177,6 +174,15 @@ function redFlags(
     flags.push({ flag: 'failures', message })
   }
   return flags
+}
+
+function circuitFlag({ publisher, topic, since, error }: Unreachable): HealthFlag {
+  const destination = topic === null ? 'the broker' : `the topic '${topic}'`
+  const seconds = Math.round((performance.now() - since) / 1_000)
+  return {
+    flag: 'circuit',
+    message: `${destination} of the publisher '${publisher}' has been out of reach for ${seconds}s: ${describeError(error)}`,
+  }
 }
 
 function unroutedFlags(byTopic: Record<string, number>): HealthFlag[] {

@@ -150,7 +150,12 @@ it('tells in circuits, health and log which publisher is away, and asks the othe
   await outbox.withOutbox(async (_, emit) => emit([event('a'), event('b')]))
   expect(await opened).toMatchObject({ publisher: 'far', topic: null })
   expect((await outbox.health()).flags).toEqual([
-    { flag: 'circuit', message: "the broker of the publisher 'far' is out of reach" },
+    {
+      flag: 'circuit',
+      message: expect.stringMatching(
+        /^the broker of the publisher 'far' has been out of reach for /,
+      ),
+    },
   ])
   away = false
   expect(await closed).toEqual({ publisher: 'far', topic: null })

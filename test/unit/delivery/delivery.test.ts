@@ -111,7 +111,7 @@ it('wakes no fallback for events that are out of reach', async () => {
   const { delivery, woken, saved } = setUp({}, () => failedAs('transient'))
   delivery.handOver([saved(1, 'a')], birth)
   await delivery.drain()
-  expect(delivery.unreachable()).toEqual([{ publisher: 'a', topic: null }])
+  expect(delivery.unreachable()).toMatchObject([{ publisher: 'a', topic: null }])
   for (let seq = 2; seq < 100; seq += 1) delivery.handOver([saved(seq, 'a')], null)
   expect(woken).toEqual([])
   await delivery.close()
