@@ -80,6 +80,11 @@ function networkCause(error: ClientError): Error {
   return code === 'PLT_KFK_NETWORK' && cause instanceof Error ? cause : error
 }
 
+/** Why the client could reach none of its brokers. */
+export function connectError(thrown: unknown): Error {
+  return networkCause(flatten(toError(thrown))[0]!)
+}
+
 /** The protocol's error with this code, of those in a response. */
 function refusalOf(response: ClientError, code: number): Error {
   const found = response.errors?.find((one) => (one as { apiCode?: unknown }).apiCode === code)

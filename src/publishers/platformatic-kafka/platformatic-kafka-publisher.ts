@@ -14,6 +14,7 @@ import { KafkaBatch } from '../kafka/batch.ts'
 import { ProducerLines } from '../kafka/producer-lines.ts'
 import { BATCH_SIZE, WIRE_RULES } from '../kafka/wire.ts'
 import type { Publisher, PublishRules } from '../publisher.ts'
+import { connectError } from './answer.ts'
 import { type Line, TopicSend } from './topic-send.ts'
 
 type TextOptions = ProducerOptions<string, string | Buffer, string, string>
@@ -141,7 +142,13 @@ function openLine(
   })
   return {
     producer,
-    connect: () => producer.metadata({ topics: [] }),
+    connect: async () => {
+      try {
+        await producer.metadata({ topics: [] })
+      } catch (thrown) {
+        throw connectError(thrown)
+      }
+    },
     disconnect: () => producer.close(),
   }
 }
