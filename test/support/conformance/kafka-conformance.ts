@@ -12,9 +12,9 @@ import { describePublisher } from './publisher-conformance.ts'
 /** `retries: 0` is for tests in which the broker is away. */
 export type OpenKafkaPublisher = (brokers: string[], options?: { retries?: number }) => Publisher
 
-export async function openTopic() {
+export async function openTopic(settings: Record<string, string> = {}) {
   const topic = uniqueName('topic')
-  await createTopic(kafkaBrokers(), topic)
+  await createTopic(kafkaBrokers(), topic, 3, { replicas: 1, settings })
   return topic
 }
 
@@ -76,7 +76,8 @@ export function describeKafkaClient(name: string, open: OpenKafkaPublisher): voi
 
     it('lets a topic wait whose broker refuses the time, and names the clocks', async () => {
       const publisher = open(kafkaBrokers(), { retries: 0 })
-      const topic = await openTopic()
+      // The default from Kafka 4 on.
+      const topic = await openTopic({ 'message.timestamp.after.max.ms': '3600000' })
       const leasedAt = new Date(Date.now() + 2 * 3_600_000)
       const results = await publisher.publish([1, 2].map(() => outboxEvent({ topic, leasedAt })))
       await publisher.disconnect?.()
