@@ -68,6 +68,8 @@ export class Circuits {
   readonly #logger: Logger
   readonly #bell: Bell
   readonly #open = new Map<Destination, OpenCircuit>()
+  /** When the broker last answered a send, by performance.now(). */
+  #answeredAt = Number.NEGATIVE_INFINITY
 
   constructor({ publisher, lifecycle, logger, bell }: CircuitsParts) {
     this.#publisher = publisher
@@ -111,10 +113,10 @@ export class Circuits {
 
   /**
    * What the results of a batch say. Even a refusal shows that the destination responds. A topic with one transient
-   * failure is in trouble, whatever the results of its other events; but while another topic responds, the broker as a
-   * whole is not.
+   * failure is in trouble, whatever the results of its other events; but while the broker answers other sends, it is not
+   * in trouble as a whole.
    */
-  learn(batch: readonly LeasedEvent[], results: readonly PublishResult[]): void {
+  learn(batch: readonly LeasedEvent[], results: readonly PublishResult[], begunAt: number): void {
     const topics = topicsOf(batch)
     const responding = new Set(topics)
     const failures: { topic: string; failure: PublishFailure }[] = []
@@ -126,18 +128,30 @@ export class Circuits {
     }
     // A publisher that blames the topic has heard from the broker. Otherwise the topic's events, if they are the oldest,
     // would use up every probe of the broker.
-    const isInReach =
+    const hasAnswered =
       responding.size > 0 || failures.some(({ failure }) => failure.blames === 'topic')
+    const isInReach = hasAnswered || this.#answersSince(begunAt)
     for (const { topic, failure } of failures) this.failed(isInReach ? topic : null, failure.error)
-    if (isInReach) this.#close(null)
+    if (hasAnswered) {
+      this.#answeredAt = performance.now()
+      this.#close(null)
+    }
     for (const topic of responding) this.succeeded(topic)
     this.endProbes(topics)
   }
 
-  /** A send has not settled in time, so its broker counts as out of reach. */
-  noAnswer(batch: readonly LeasedEvent[], error: Error): void {
-    this.failed(null, error)
-    this.endProbes(topicsOf(batch))
+  /** A send has not settled in time, so its topics count as out of reach, or the broker if it answers no other send. */
+  noAnswer(batch: readonly LeasedEvent[], error: Error, begunAt: number): void {
+    const topics = topicsOf(batch)
+    for (const destination of this.#answersSince(begunAt) ? topics : [null]) {
+      this.failed(destination, error)
+    }
+    this.endProbes(topics)
+  }
+
+  /** Whether the broker has answered another send in the second half of the time since then. */
+  #answersSince(begunAt: number): boolean {
+    return this.#answeredAt > (begunAt + performance.now()) / 2
   }
 
   failed(destination: Destination, error: Error): void {

@@ -55,7 +55,13 @@ export class Delivery implements NextStep {
   /** Runs one round of each fallback, in parallel. Returns how many events they claimed. */
   async pollOnce(): Promise<number> {
     const rounds = await this.#context.runInAsyncScope(() =>
-      Promise.all(this.#pipelines.map(({ fallback }) => fallback.runOnce())),
+      Promise.all(
+        this.#pipelines.map(async ({ fallback }) => {
+          const round = await fallback.runOnce()
+          await fallback.idle()
+          return round
+        }),
+      ),
     )
     return rounds.reduce((sum, { claimed }) => sum + claimed, 0)
   }

@@ -8,8 +8,8 @@ import type { Lifecycle } from '../lifecycle.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { RoutedPublisher } from '../publishers/router.ts'
 import type { Bell } from '../runtime/bell.ts'
-import { groupBy } from '../runtime/group-by.ts'
 import type { ClaimSource, Store, TopicLimits } from '../store/outbox/outbox-store.ts'
+import { ClaimedSends } from './claimed-sends.ts'
 import { ClaimSize } from './claim-size.ts'
 import { RecentLook } from './recent-look.ts'
 import type { ClaimPlan, Gate } from './gate.ts'
@@ -65,9 +65,12 @@ export class Fallback {
   readonly #size: ClaimSize
   readonly #look: RecentLook
   readonly #lanes = new WaitingLanes()
+  readonly #sends: ClaimedSends
 
   constructor(parts: FallbackParts) {
+    const { destination, waiting: freed } = parts
     this.#parts = parts
+    this.#sends = new ClaimedSends({ ...parts, publisher: destination.publisher, freed })
     this.#look = new RecentLook(parts.store)
     this.#size = new ClaimSize(parts.options, parts.destination.publisher)
   }
@@ -99,6 +102,11 @@ export class Fallback {
       // It may have looked only at what it had to put off, or not at everything.
       if (round.claimed > 0 || !round.mayBeMore || !mayGoOn()) return round
     }
+  }
+
+  /** Resolves when no send of an earlier round is under way. */
+  idle(): Promise<void> {
+    return this.#sends.idle()
   }
 
   /** Hands lanes that wait over to other instances: they find the first event of each at once. */
@@ -154,7 +162,8 @@ export class Fallback {
 
   #plans(): ClaimPlan[] {
     // Once their lease has ended, rows with an unrecorded ack look abandoned, so nothing is claimed meanwhile.
-    return this.#parts.recorder.isBehind ? [] : this.#parts.gate.claims(this.#size.next)
+    const { recorder, gate } = this.#parts
+    return recorder.isBehind ? [] : gate.claims(this.#size.next, this.#sends.busyTopics)
   }
 
   /** What to claim: the lanes that wait, and of each plan what is due. */
@@ -200,7 +209,7 @@ export class Fallback {
     }
     if (!isProbe) this.#size.learn(batch)
     lifecycle.tell('batch:claimed', { events: batch.map(({ event }) => refOf(event)) })
-    await this.#publish(batch)
+    await this.#sends.send(batch)
     // They have waited for as long as the send took. What waits behind an event that failed waits until that has rested. The
     // claim that retries that event returns the lane again.
     this.#lanes.add(waitingLanes)
@@ -233,21 +242,6 @@ export class Fallback {
     const hasNewLanes = this.#lanes.add(waitingLanes)
     if (waitingLanes.length > 0) waiting.ring()
     return { batch, isFull, hasNewLanes, waitingLanes }
-  }
-
-  /** Resolves when every known outcome is recorded. */
-  async #publish(batch: readonly LeasedEvent[]): Promise<void> {
-    const { sender, leases, destination } = this.#parts
-    const parts = destination.publisher.perLane
-      ? [...groupBy(batch, ({ event }) => event.lane).values()]
-      : [batch]
-    await Promise.all(
-      parts.map(async (part) => {
-        const { recorded, over } = await sender.send(part)
-        void over.then(() => leases.drop(part))
-        await recorded
-      }),
-    )
   }
 
   async #giveUp(batch: readonly LeasedEvent[]): Promise<void> {

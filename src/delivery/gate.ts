@@ -62,12 +62,15 @@ export class Gate {
     return this.#parts.leases.isFresh(leased) && this.#parts.circuits.admit(leased.event.topic)
   }
 
-  /** What the fallback may claim: nothing, one probe, or all that is in reach and one probe per topic due for it. */
-  claims(size: number): ClaimPlan[] {
+  /**
+   * What the fallback may claim, but for busy topics: nothing, one probe, or all that is in reach and one probe per topic
+   * due for it.
+   */
+  claims(size: number, busyTopics: readonly string[] = []): ClaimPlan[] {
     const { circuits, topics } = this.#parts
     const { broker, blockedTopics, halfOpenTopics, topicsToProbe } = circuits.claimable()
     const { only: onlyTopics } = topics
-    const exceptTopics = [...topics.except, ...blockedTopics]
+    const exceptTopics = [...topics.except, ...blockedTopics, ...busyTopics]
     if (broker === 'out of reach') return []
     if (broker === 'to probe') return [{ ...PROBE, onlyTopics, exceptTopics }]
     const probes = topicsToProbe.map((topic): ClaimPlan => {

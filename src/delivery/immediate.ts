@@ -1,9 +1,11 @@
 // The immediate path: from COMMIT straight to the send. Events wait in lanes. A batch combines lanes of several
-// transactions, and a lane is never in two batches at once. All of this is in memory: a crash loses nothing, because
-// every event here is a leased row in the table. What cannot be sent now, or not in order (order.ts), goes back.
+// transactions, and a lane is never in two batches at once. Where order is by topic, so are batches: a topic whose sends
+// hang delays no other. All of this is in memory: a crash loses nothing, because every event here is a leased row in the
+// table. What cannot be sent now, or not in order (order.ts), goes back.
 import { performance } from 'node:perf_hooks'
 import type { OutboxEvent } from '../event/event.ts'
 import type { ResolvedOptions } from '../options/options.ts'
+import type { Publisher } from '../publishers/publisher.ts'
 import type { Bell } from '../runtime/bell.ts'
 import type { SavedEvent } from '../store/outbox/outbox-store.ts'
 import type { BirthLease } from '../unit-of-work/hand-over.ts'
@@ -18,20 +20,29 @@ import type { Sender } from './send.ts'
 /** Enough for throughput. */
 const BATCH_EVENTS = 500
 
-/** How many batches are under way at once, and how many lanes each of them has. */
+/** How many batches of a group are under way at once, and how many lanes each of them has. */
 const TOGETHER = { batches: 4, lanes: Number.POSITIVE_INFINITY }
 const PER_LANE = { batches: 64, lanes: 1 }
 
 /** The events of one lane, in order. Exists while any of them waits or is in a batch. */
 interface Lane {
+  readonly group: Group
   readonly waiting: LeasedEvent[]
   sending: boolean
 }
 
+/** Lanes that may share a batch: those of one topic, or all. Exists while it has any. */
+interface Group {
+  readonly name: string
+  /** The lanes that wait for a batch. */
+  readonly ready: Map<number, Lane>
+  /** How many batches are under way. */
+  underWay: number
+}
+
 export interface ImmediateParts {
   readonly options: ResolvedOptions
-  /** Whether each lane goes in a separate batch. */
-  readonly perLane: boolean
+  readonly publisher: Pick<Publisher, 'orderScope' | 'perLane'>
   readonly gate: Gate
   readonly leases: Leases
   readonly sender: Sender
@@ -44,16 +55,15 @@ export class Immediate {
   readonly #parts: ImmediateParts
   readonly #shape: { readonly batches: number; readonly lanes: number }
   readonly #lanes = new Map<number, Lane>()
-  readonly #ready = new Map<number, Lane>()
+  readonly #groups = new Map<string, Group>()
   readonly #safeToFollow = new SafeToFollow()
   #sweptAt = performance.now()
-  #underWay = 0
   #pumping = false
   #onIdle: (() => void)[] = []
 
   constructor(parts: ImmediateParts) {
     this.#parts = parts
-    this.#shape = parts.perLane ? PER_LANE : TOGETHER
+    this.#shape = parts.publisher.perLane ? PER_LANE : TOGETHER
   }
 
   /** Called after a confirmed COMMIT. Takes what it can send in order and gives the rest back. */
@@ -73,13 +83,16 @@ export class Immediate {
 
   /** Gives back events that have not been sent. Those under way keep their lease, because their outcome is open. */
   async release(): Promise<void> {
-    this.#ready.clear()
+    for (const group of this.#groups.values()) {
+      group.ready.clear()
+      this.#dropIfIdle(group)
+    }
     await Promise.all([...this.#lanes].map(([key, lane]) => this.#abandon(key, lane)))
   }
 
   /** Resolves when nothing is queued or under way. */
   async idle(): Promise<void> {
-    if (this.#ready.size === 0 && this.#underWay === 0) return
+    if (this.#groups.size === 0) return
     await new Promise<void>((resolve) => this.#onIdle.push(resolve))
   }
 
@@ -96,27 +109,48 @@ export class Immediate {
     this.#parts.leases.take([leased])
     this.#safeToFollow.queue(seq)
     let lane = this.#lanes.get(key)
-    if (!lane) this.#lanes.set(key, (lane = { waiting: [], sending: false }))
+    if (!lane) {
+      lane = { group: this.#groupOf(leased.event), waiting: [], sending: false }
+      this.#lanes.set(key, lane)
+    }
     lane.waiting.push(leased)
-    if (!lane.sending) this.#ready.set(key, lane)
+    if (!lane.sending) lane.group.ready.set(key, lane)
+  }
+
+  #groupOf({ topic }: OutboxEvent): Group {
+    const name = this.#parts.publisher.orderScope === 'topic' ? topic : ''
+    let group = this.#groups.get(name)
+    if (!group) this.#groups.set(name, (group = { name, ready: new Map(), underWay: 0 }))
+    return group
+  }
+
+  #dropIfIdle({ name, ready, underWay }: Group): void {
+    if (ready.size > 0 || underWay > 0) return
+    this.#groups.delete(name)
+    if (this.#groups.size > 0) return
+    for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
   // Units of work that commit in the same turn of the event loop share a batch.
   #schedulePump(): void {
-    if (this.#pumping || this.#ready.size === 0) return
+    if (this.#pumping || this.#groups.size === 0) return
     this.#pumping = true
     setImmediate(() => {
       this.#pumping = false
-      while (this.#ready.size > 0 && this.#underWay < this.#shape.batches) void this.#sendBatch()
+      for (const group of this.#groups.values()) {
+        while (group.ready.size > 0 && group.underWay < this.#shape.batches) {
+          void this.#sendBatch(group)
+        }
+      }
     })
   }
 
-  async #sendBatch(): Promise<void> {
+  async #sendBatch(group: Group): Promise<void> {
     const { sender, options } = this.#parts
-    const { batch, lanes } = this.#takeBatch()
-    this.#underWay += 1
+    const { batch, lanes } = this.#takeBatch(group)
+    group.underWay += 1
     const { over } = await sender.send(batch)
-    this.#underWay -= 1
+    group.underWay -= 1
     const broken = new Set<number>()
     for (const { event, outcome } of batch) {
       if (outcome!.kind === 'published') this.#safeToFollow.acknowledge(event.seq)
@@ -126,21 +160,20 @@ export class Immediate {
     for (const [key, lane] of lanes) {
       lane.sending = false
       if (broken.has(key)) void this.#abandon(key, lane)
-      else if (lane.waiting.length > 0) this.#ready.set(key, lane)
+      else if (lane.waiting.length > 0) group.ready.set(key, lane)
       else this.#lanes.delete(key)
     }
     const isLeft = batch.some(({ outcome }) => isLeftToFallback(outcome))
     void this.#dropWhen(over, batch, isLeft)
+    this.#dropIfIdle(group)
     this.#schedulePump()
-    if (this.#ready.size > 0 || this.#underWay > 0) return
-    for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  #takeBatch() {
+  #takeBatch({ ready }: Group) {
     const batch: LeasedEvent[] = []
     const lanes: [number, Lane][] = []
     let room = BATCH_CHARACTERS
-    for (const [key, lane] of this.#ready) {
+    for (const [key, lane] of ready) {
       if (room <= 0 || batch.length === BATCH_EVENTS || lanes.length === this.#shape.lanes) break
       const count = countFitting(lane.waiting, BATCH_EVENTS - batch.length, room)
       for (const leased of lane.waiting.splice(0, count)) {
@@ -148,7 +181,7 @@ export class Immediate {
         room -= leased.event.payload.length
       }
       lane.sending = true
-      this.#ready.delete(key)
+      ready.delete(key)
       lanes.push([key, lane])
     }
     return { batch, lanes }

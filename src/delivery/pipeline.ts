@@ -55,7 +55,6 @@ export class Pipeline {
     const leases = new Leases(store, options.thresholdMs)
     const gate = new Gate({ circuits, leases, topics, maxInFlight: options.maxInFlight })
     const sender = new Sender({ publisher, options, gate, circuits, recorder })
-    const perLane = publisher.perLane ?? false
     const shared = { options, gate, leases, sender, recorder }
     const watchMs = options.thresholdMs + WATCH_ON_MS
     const fallback = new Fallback({ ...shared, store, destination, lifecycle, waiting })
@@ -71,7 +70,7 @@ export class Pipeline {
     this.circuits = circuits
     this.leases = leases
     this.gate = gate
-    this.immediate = new Immediate({ ...shared, perLane, leftBehind })
+    this.immediate = new Immediate({ ...shared, publisher, leftBehind })
     this.fallback = fallback
     this.#destination = destination
     this.#parts = parts
@@ -109,7 +108,7 @@ export class Pipeline {
   async drain(): Promise<void> {
     this.gate.stopTaking()
     await Promise.all([this.#pollLoop.stop(), this.immediate.idle()])
-    await this.#sender.idle()
+    await Promise.all([this.fallback.idle(), this.#sender.idle()])
     await this.fallback.release()
   }
 

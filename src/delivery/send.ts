@@ -53,16 +53,17 @@ export class Sender {
     )
     const givenBack = left.length > 0 ? recorder.giveBack(left) : NOTHING
     if (taken.length === 0) return { recorded: givenBack, over: givenBack }
+    const begunAt = performance.now()
     const publishing = this.#publish(taken)
     const results = await raceTimeout(publishing, this.#timeoutMs)
     if (results === 'late') {
-      this.#giveUpWaiting(taken)
-      const answered = this.#awaitLateAnswer(publishing, taken)
+      this.#giveUpWaiting(taken, begunAt)
+      const answered = this.#awaitLateAnswer(publishing, taken, begunAt)
       this.#lateAnswers.add(answered)
       void answered.then(() => this.#lateAnswers.delete(answered))
       return { recorded: givenBack, over: both(answered, givenBack) }
     }
-    this.#conclude(taken, results)
+    this.#conclude(taken, results, begunAt)
     const recorded = both(recorder.record(taken), givenBack)
     return { recorded, over: recorded }
   }
@@ -98,9 +99,13 @@ export class Sender {
   }
 
   /** Notes on each event what became of it. */
-  #conclude(batch: readonly LeasedEvent[], results: readonly PublishResult[]): void {
+  #conclude(
+    batch: readonly LeasedEvent[],
+    results: readonly PublishResult[],
+    begunAt: number,
+  ): void {
     const now = performance.now()
-    this.#parts.circuits.learn(batch, results)
+    this.#parts.circuits.learn(batch, results, begunAt)
     for (const [n, leased] of batch.entries()) {
       const result = results[n]!
       const { event, committedAt } = leased
@@ -120,23 +125,24 @@ export class Sender {
   async #awaitLateAnswer(
     publishing: Promise<readonly PublishResult[]>,
     batch: readonly LeasedEvent[],
+    begunAt: number,
   ): Promise<void> {
     const { publisher, recorder } = this.#parts
     const patienceMs = Math.max(0, (publisher.settlesWithinMs ?? 0) - this.#timeoutMs)
     const recorded = publishing.then((results) => {
-      this.#conclude(batch, results)
+      this.#conclude(batch, results, begunAt)
       return { record: recorder.record(batch) }
     })
     const answered = await raceTimeout(recorded, patienceMs)
     if (answered !== 'late') await answered.record
   }
 
-  #giveUpWaiting(batch: readonly LeasedEvent[]): void {
+  #giveUpWaiting(batch: readonly LeasedEvent[], begunAt: number): void {
     const { circuits } = this.#parts
     for (const leased of batch) leased.outcome = { kind: 'unknown' }
     const waited = formatDuration(this.#timeoutMs)
     const error = new PublishError('PUBLISH_TIMEOUT', `the send did not settle within ${waited}`)
-    circuits.noAnswer(batch, error)
+    circuits.noAnswer(batch, error, begunAt)
   }
 }
 

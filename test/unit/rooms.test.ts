@@ -58,6 +58,7 @@ const DELIVERY = [
   ['order.ts', 'circuits.ts', 'claim-size.ts'],
   ['gate.ts', 'record.ts'],
   ['send.ts'],
+  ['claimed-sends.ts'],
   ['immediate.ts', 'fallback.ts'],
   ['pipeline.ts'],
   ['delivery.ts'],

@@ -11,6 +11,7 @@ import { writeAll } from '../../envelope/serializer.ts'
 import { OutboxOptionsError, toError } from '../../errors.ts'
 import type { OutboxEvent } from '../../event/event.ts'
 import { groupBy } from '../../runtime/group-by.ts'
+import { Turns } from '../../runtime/turns.ts'
 import {
   rejectUnknown,
   requireCount,
@@ -22,8 +23,8 @@ import { KafkaBatch, type Outgoing } from './batch.ts'
 import { isConfluent, MESSAGE_TIMEOUT } from './confluent.ts'
 import { chunksOf } from './chunks.ts'
 import { classifyKafkaError, isAboutTopic } from './errors.ts'
-import { ProducerLines } from './producer-lines.ts'
 import { KafkaPartitions } from './partitions.ts'
+import { TopicLines } from './topic-lines.ts'
 import { BATCH_SIZE, WIRE_RULES } from './wire.ts'
 import type { PublishFailure, PublishResult } from '../../event/publish-result.ts'
 import { type Publisher, type PublishRules, TOOK_TOO_LONG } from '../publisher.ts'
@@ -81,11 +82,10 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   const timeout = options.requestTimeout ?? (eachAlone ? MESSAGE_TIMEOUT : '30s')
   const requestTimeoutMs = requireDuration('requestTimeout', timeout, 1)
   const partitions = kafka ? new KafkaPartitions() : null
-  const own = kafka && new ProducerLines(producerMaker(kafka, producerConfig(retries, partitions!)))
-  const sender: KafkaProducer = given ?? {
-    sendBatch: (batch) => own!.use((producer) => producer.sendBatch(batch)),
-  }
-  const settings = eachAlone ? {} : { acks: -1 }
+  const own = kafka && new TopicLines(producerMaker(kafka, producerConfig(retries, partitions!)))
+  const turnsOfGiven = new Turns()
+  // By then the client has stopped waiting, so the broker may stop too.
+  const settings = eachAlone ? {} : { acks: -1, timeout: requestTimeoutMs }
 
   async function publish(events: readonly OutboxEvent[], rules: PublishRules = {}) {
     const closesAt = performance.now() + requestTimeoutMs
@@ -103,7 +103,8 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     let rest = ofTopic
     if (!partitions.knows(ofTopic[0]!.event.topic)) {
       rest = ofTopic.slice(1)
-      await exclusively(() => send([ofTopic[0]!], batch, true))
+      const first = ofTopic[0]!
+      await turnsOf(first.event.topic).take(() => send([first], batch, true))
     }
     const byPartition = partitions.divide(rest)
     await Promise.all(byPartition.map((ofOne) => sendInTurn(ofOne, batch, maxBytes)))
@@ -135,7 +136,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     // While kafkajs learns that it may not use a topic, it fails every other send with that topic's error. Sent again
     // in a turn of its own, a refusal is about this event's topic.
     if (!alone && 'kind' in answer && isAboutTopic(answer)) {
-      answer = await exclusively(() => trySend(free, batch))
+      answer = await turnsOf(free[0]!.event.topic).take(() => trySend(free, batch))
     }
     if (!('kind' in answer)) {
       for (const [n, outgoing] of free.entries()) batch.conclude(outgoing, answer[n]!)
@@ -168,20 +169,21 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     const { topic } = chunk[0]!.event
     try {
       const messages = chunk.map(({ message }) => message)
-      const acks = await sender.sendBatch({ ...settings, topicMessages: [{ topic, messages }] })
+      const request = { ...settings, topicMessages: [{ topic, messages }] }
+      const acks = own
+        ? await own.of(topic).use((producer) => producer.sendBatch(request))
+        : await given!.sendBatch(request)
       return matchAcks(chunk, acks, partitions)
     } catch (thrown) {
       const failure = classifyKafkaError(topic, toError(thrown))
-      if (failure.kind === 'transient') own?.distrust()
+      if (failure.kind === 'transient') own?.of(topic).distrust()
       return failure
     }
   }
 
-  let turn: Promise<unknown> = Promise.resolve()
-  function exclusively<T>(action: () => Promise<T>): Promise<T> {
-    const mine = turn.then(action)
-    turn = mine.catch(() => {})
-    return mine
+  /** For what must not overlap on the producers of a topic. */
+  function turnsOf(topic: string): Turns {
+    return own?.of(topic).turns ?? turnsOfGiven
   }
 
   // librdkafka's delivery timeout already includes its own retries.

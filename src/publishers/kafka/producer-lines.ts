@@ -4,6 +4,7 @@
 // opens a new one, which connects at once. The old one closes when its last send has settled, because its ack may still
 // arrive. A line is a producer with the calls that are under way on it.
 import { performance } from 'node:perf_hooks'
+import { Turns } from '../../runtime/turns.ts'
 
 const STUCK_MS = 2_000
 /** A limit, so that connections to a broker that accepts them and never responds do not pile up. */
@@ -13,7 +14,7 @@ interface Call {
   readonly begunAt: number
 }
 
-interface Connectable {
+export interface Connectable {
   connect(): Promise<unknown>
   disconnect(): Promise<unknown>
 }
@@ -28,6 +29,7 @@ interface Line<P extends Connectable> {
 }
 
 export class ProducerLines<P extends Connectable> {
+  readonly turns = new Turns()
   readonly #makeProducer: () => P
   readonly #lines = new Set<Line<P>>()
   #current: Line<P> | null = null

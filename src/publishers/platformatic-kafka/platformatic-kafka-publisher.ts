@@ -11,7 +11,7 @@ import { OutboxOptionsError } from '../../errors.ts'
 import type { OutboxEvent } from '../../event/event.ts'
 import { groupBy } from '../../runtime/group-by.ts'
 import { KafkaBatch } from '../kafka/batch.ts'
-import { ProducerLines } from '../kafka/producer-lines.ts'
+import { TopicLines } from '../kafka/topic-lines.ts'
 import { BATCH_SIZE, WIRE_RULES } from '../kafka/wire.ts'
 import type { Publisher, PublishRules } from '../publisher.ts'
 import { connectError } from './answer.ts'
@@ -33,6 +33,7 @@ type Decided =
   | 'retries'
   | 'retryDelay'
   | 'serializers'
+  | 'timeout'
   | 'transactionalId'
 
 export interface PlatformaticKafkaPublisherOptions {
@@ -66,6 +67,7 @@ const DECIDED: readonly Decided[] = [
   'retries',
   'retryDelay',
   'serializers',
+  'timeout',
   'transactionalId',
 ]
 
@@ -84,8 +86,8 @@ export function platformaticKafkaPublisher(options: PlatformaticKafkaPublisherOp
   )
   const requestTimeoutMs = requireDuration('requestTimeout', options.requestTimeout ?? '30s', 1)
   const write = resolveEnvelope(options.envelope ?? 'headers', WIRE_RULES)
-  const lines = new ProducerLines(() => openLine(client, requestTimeoutMs))
-  const parts = { lines, choose: choosePartition, retries, maxRequestBytes }
+  const lines = new TopicLines(() => openLine(client, requestTimeoutMs))
+  const settings = { choose: choosePartition, retries, maxRequestBytes }
 
   async function publish(events: readonly OutboxEvent[], rules: PublishRules = {}) {
     const closesAt = performance.now() + requestTimeoutMs
@@ -93,7 +95,10 @@ export function platformaticKafkaPublisher(options: PlatformaticKafkaPublisherOp
     const batch = new KafkaBatch(events, messages, rules, closesAt)
     const topics = groupBy(batch.admit(batch.entries), ({ event }) => event.topic)
     await Promise.all(
-      [...topics].map(([topic, ofTopic]) => new TopicSend(topic, batch, parts).run(ofTopic)),
+      [...topics].map(([topic, ofTopic]) => {
+        const parts = { ...settings, lines: lines.of(topic) }
+        return new TopicSend(topic, batch, parts).run(ofTopic)
+      }),
     )
     return batch.results()
   }
@@ -135,6 +140,9 @@ function openLine(
   const producer = new Producer<string, string | Buffer, string, string>({
     autocreateTopics: true,
     ...client,
+    // How long the broker waits for its replicas, and how long the client waits for the broker. The client's default for the
+    // first is 5 s: a write that takes longer would be reported as failed, and sent again.
+    timeout: requestTimeout,
     requestTimeout,
     retries: 0,
     repeatOnStaleMetadata: false,

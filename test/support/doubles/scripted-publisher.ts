@@ -10,7 +10,7 @@ export type ScriptedPublisher = Publisher & {
 
 export function scriptedPublisher(
   answer: Answer,
-  about: Pick<Publisher, 'timeoutMs' | 'settlesWithinMs' | 'batchSize'> = {},
+  about: Pick<Publisher, 'timeoutMs' | 'settlesWithinMs' | 'batchSize' | 'orderScope'> = {},
 ): ScriptedPublisher {
   const batches: unknown[][] = []
   return {

@@ -18,6 +18,8 @@ type NewTopic = {
   partitions?: number
   /** @default the brokers' own setting: 2 on three nodes */
   minInsyncReplicas?: number
+  /** The id of the node that leads all partitions. @default as Kafka likes */
+  ledBy?: number
 }
 
 export type KafkaCluster = {
@@ -82,9 +84,11 @@ export async function startKafkaCluster(options: KafkaClusterOptions = {}): Prom
     nodes,
     brokers: nodes.map(({ address }) => address),
     directBrokers,
-    async createTopic(topic, { partitions, minInsyncReplicas } = {}) {
+    async createTopic(topic, { partitions, minInsyncReplicas, ledBy } = {}) {
+      const others = nodes.map(({ id }) => id).filter((id) => id !== ledBy)
       await createTopic(directBrokers, topic, partitions, {
         replicas: nodes.length,
+        brokers: ledBy === undefined ? undefined : [ledBy, ...others],
         ...(minInsyncReplicas && {
           settings: { 'min.insync.replicas': String(minInsyncReplicas) },
         }),

@@ -30,20 +30,27 @@ export type Replication = {
   replicas: number
   /** Settings of the topic by name. */
   settings?: Record<string, string>
+  /** The brokers of each partition, its leader first. @default as Kafka likes */
+  brokers?: number[] | undefined
 }
 
 export async function createTopic(
   brokers: string[],
   topic: string,
   partitions = 3,
-  { replicas, settings = {} }: Replication = { replicas: 1 },
+  { replicas, brokers: placed, settings = {} }: Replication = { replicas: 1 },
 ): Promise<void> {
   const admin = openKafka(brokers).admin()
   await admin.connect()
   try {
     // kafkajs's own wait for leaders fails when the broker has not heard of the new topic yet.
     const configEntries = Object.entries(settings).map(([name, value]) => ({ name, value }))
-    const wanted = { topic, numPartitions: partitions, replicationFactor: replicas, configEntries }
+    const replicaAssignment = Array.from({ length: partitions }, (_, partition) => {
+      return { partition, replicas: placed ?? [] }
+    })
+    const wanted = placed
+      ? { topic, replicaAssignment, configEntries }
+      : { topic, numPartitions: partitions, replicationFactor: replicas, configEntries }
     await admin.createTopics({ topics: [wanted], waitForLeaders: false })
     await waitUntil(() => hasLeaders(admin, topic, partitions), { message: `${topic} is ready` })
   } finally {

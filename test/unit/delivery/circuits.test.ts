@@ -6,7 +6,7 @@ import { Bell } from '../../../src/runtime/bell.ts'
 import { type Circuit, Lifecycle } from '../../../src/lifecycle.ts'
 import { recordingLogger } from '../../support/doubles/recording-logger.ts'
 import { outboxEvent } from '../../support/doubles/sample-events.ts'
-import { failedAs } from '../../support/doubles/scripted-publisher.ts'
+import { acked, failedAs } from '../../support/doubles/scripted-publisher.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -137,9 +137,32 @@ it('offers another probe when one came back without a word on its destination', 
 it('blames the topics alone when the broker was heard from in the same batch', () => {
   const { circuits, told } = setUp()
   const batch = ['a', 'b'].map((topic) => leasedFor(topic))
-  circuits.learn(batch, [failedAs('transient', 'topic'), failedAs('transient', 'broker')])
+  circuits.learn(batch, [failedAs('transient', 'topic'), failedAs('transient', 'broker')], 0)
   expect(told).toEqual(['a open', 'b open'])
   expect(circuits.unreachable().map(({ topic }) => topic)).toEqual(['a', 'b'])
+})
+
+it('blames the topics of a send that got no answer alone while the broker answers other sends', () => {
+  const { circuits, told } = setUp()
+  const begunAt = performance.now()
+  vi.advanceTimersByTime(9_000)
+  const answered = leasedFor('b')
+  circuits.learn([answered], [acked(answered.event)], performance.now())
+  vi.advanceTimersByTime(1_000)
+  circuits.noAnswer([leasedFor('a')], away, begunAt)
+  circuits.learn([leasedFor('c')], [failedAs('transient', 'broker')], begunAt)
+  expect(told).toEqual(['a open', 'c open'])
+})
+
+it('blames the broker for a send that got no answer if its last answer was long ago', () => {
+  const { circuits, told } = setUp()
+  const begunAt = performance.now()
+  vi.advanceTimersByTime(1_000)
+  const answered = leasedFor('b')
+  circuits.learn([answered], [acked(answered.event)], performance.now())
+  vi.advanceTimersByTime(9_000)
+  circuits.noAnswer([leasedFor('a')], away, begunAt)
+  expect(told).toEqual(['null open'])
 })
 
 it('forgets everything when it stops, and leaves no timer behind', () => {

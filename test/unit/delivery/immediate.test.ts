@@ -62,7 +62,7 @@ function setUp(settle: (leased: LeasedEvent) => void | Promise<void> = published
   } as unknown as Recorder
   const { leftBehind } = bells
   const shared = { options, gate, leases, sender, recorder, leftBehind }
-  const immediate = new Immediate({ ...shared, perLane: false })
+  const immediate = new Immediate({ ...shared, publisher: {} })
   gate.startTaking()
   return { immediate, circuits, leases, sent, left, looks }
 }
