@@ -1,6 +1,7 @@
 // createOutbox() wires the path from its end to its beginning, because each step receives the next one. To follow an
 // event, read the lines from `units` up to `recorder`: a unit of work saves it, the delivery sends it, the recorder
 // records its outcome. Longer than other files, because its JSDoc is what users read in their editor.
+import { performance } from 'node:perf_hooks'
 import { rejectUnknown, requireBoolean } from './checks/checks.ts'
 import { backgroundLoops } from './runtime/background.ts'
 import { Bell } from './runtime/bell.ts'
@@ -33,6 +34,8 @@ import { Unrouted } from './upkeep/unrouted.ts'
 
 /** The limit for closing connections, after everything has been sent or given up. */
 const CLOSE_TIMEOUT_MS = 2_000
+/** As much of stopTimeout is kept for closing. A client that is still connecting may take longer; it goes on alone. */
+const LEAST_CLOSE_MS = 500
 
 /** Keeps the process alive until stop() resolves, even if nothing else is left to do. */
 const KEEP_ALIVE = { keepAlive: true }
@@ -244,8 +247,11 @@ class HybridOutbox<
 
   async #stop(): Promise<void> {
     const { stopTimeoutMs, logger } = this.#options
+    const closesAt = performance.now() + stopTimeoutMs
+    const drainsUntil = closesAt - Math.min(LEAST_CLOSE_MS, stopTimeoutMs / 4)
     await raceTimeout(this.#emitIn.stop(), CLOSE_TIMEOUT_MS, KEEP_ALIVE)
-    if ((await raceTimeout(this.#delivery.drain(), stopTimeoutMs, KEEP_ALIVE)) === 'late') {
+    const drainMs = drainsUntil - performance.now()
+    if ((await raceTimeout(this.#delivery.drain(), drainMs, KEEP_ALIVE)) === 'late') {
       const publishers = this.#delivery.draining
       logger.warn(
         { publishers },
@@ -258,7 +264,9 @@ class HybridOutbox<
     this.#recorder.setPatience(false)
     const loops = [this.#renewLoop, this.#cleanLoop, this.#checkLoop]
     const closed = Promise.all([...loops.map((loop) => loop.stop()), this.#delivery.close()])
-    await raceTimeout(closed, CLOSE_TIMEOUT_MS, KEEP_ALIVE)
+    const leftMs = Math.max(LEAST_CLOSE_MS, closesAt - performance.now())
+    const closeMs = Math.min(CLOSE_TIMEOUT_MS, leftMs)
+    await raceTimeout(closed, closeMs, KEEP_ALIVE)
     logger.info({}, 'outbox stopped')
   }
 }

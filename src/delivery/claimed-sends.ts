@@ -60,13 +60,16 @@ export class ClaimedSends {
   async #sendTopic(topic: string, part: readonly LeasedEvent[]): Promise<void> {
     const sending = this.#sendPart(part)
     if ((await raceTimeout(sending, PATIENCE_MS)) !== 'late') return
+    void this.#leaveAlone(topic, sending)
+  }
+
+  async #leaveAlone(topic: string, sending: Promise<void>): Promise<void> {
     const sends = this.#slow.get(topic) ?? new Set()
     this.#slow.set(topic, sends.add(sending))
-    void sending.then(() => {
-      sends.delete(sending)
-      if (sends.size === 0) this.#slow.delete(topic)
-      this.#parts.freed.ring()
-    })
+    await sending
+    sends.delete(sending)
+    if (sends.size === 0) this.#slow.delete(topic)
+    this.#parts.freed.ring()
   }
 
   async #sendPart(part: readonly LeasedEvent[]): Promise<void> {

@@ -1,4 +1,4 @@
-// Waits for a promise, but no longer than a limit.
+// Waits for a promise, but no longer than a limit. A limit in the past counts as 0.
 
 export interface RaceOptions {
   /** Whether the timer keeps an otherwise idle process alive. @default false */
@@ -12,7 +12,7 @@ export async function raceTimeout<T>(
 ): Promise<T | 'late'> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), ms)
+    timer = setTimeout(() => resolve('late'), Math.max(0, ms))
     if (!keepAlive) timer.unref()
   })
   try {

@@ -23,6 +23,7 @@ import { KafkaBatch, type Outgoing } from './batch.ts'
 import { isConfluent, MESSAGE_TIMEOUT } from './confluent.ts'
 import { chunksOf } from './chunks.ts'
 import { classifyKafkaError, isAboutTopic } from './errors.ts'
+import { KafkajsLine } from './kafkajs-line.ts'
 import { KafkaPartitions } from './partitions.ts'
 import { TopicLines } from './topic-lines.ts'
 import { BATCH_SIZE, WIRE_RULES } from './wire.ts'
@@ -82,7 +83,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   const timeout = options.requestTimeout ?? (eachAlone ? MESSAGE_TIMEOUT : '30s')
   const requestTimeoutMs = requireDuration('requestTimeout', timeout, 1)
   const partitions = kafka ? new KafkaPartitions() : null
-  const own = kafka && new TopicLines(producerMaker(kafka, producerConfig(retries, partitions!)))
+  const own = kafka && new TopicLines(lineMaker(kafka, producerConfig(retries, partitions!)))
   const turnsOfGiven = new Turns()
   // By then the client has stopped waiting, so the broker may stop too.
   const settings = eachAlone ? {} : { acks: -1, timeout: requestTimeoutMs }
@@ -171,7 +172,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
       const messages = chunk.map(({ message }) => message)
       const request = { ...settings, topicMessages: [{ topic, messages }] }
       const acks = own
-        ? await own.of(topic).use((producer) => producer.sendBatch(request))
+        ? await own.of(topic).use(({ producer }) => producer.sendBatch(request))
         : await given!.sendBatch(request)
       return matchAcks(chunk, acks, partitions)
     } catch (thrown) {
@@ -211,9 +212,9 @@ function refuseUnused(options: KafkaPublisherOptions): void {
 }
 
 // The first producer is made at once: a client that takes other settings fails here, not at the first event.
-function producerMaker(kafka: Pick<Kafka, 'producer'>, config: ProducerConfig): () => Producer {
-  const make = () => kafka.producer(config)
-  let first: Producer | null
+function lineMaker(kafka: Pick<Kafka, 'producer'>, config: ProducerConfig): () => KafkajsLine {
+  const make = () => new KafkajsLine(kafka.producer(config))
+  let first: KafkajsLine | null
   try {
     first = make()
   } catch {
@@ -222,9 +223,9 @@ function producerMaker(kafka: Pick<Kafka, 'producer'>, config: ProducerConfig): 
     )
   }
   return () => {
-    const producer = first ?? make()
+    const line = first ?? make()
     first = null
-    return producer
+    return line
   }
 }
 

@@ -4,9 +4,12 @@
 // opens a new one, which connects at once. The old one closes when its last send has settled, because its ack may still
 // arrive. A line is a producer with the calls that are under way on it.
 import { performance } from 'node:perf_hooks'
+import { raceTimeout } from '../../runtime/race-timeout.ts'
 import { Turns } from '../../runtime/turns.ts'
 
 const STUCK_MS = 2_000
+/** How long a send waits for a producer that keeps failing to connect, before it fails with the cause. */
+const CONNECT_PATIENCE_MS = 1_000
 /** A limit, so that connections to a broker that accepts them and never responds do not pile up. */
 const MAX_LINES = 4
 
@@ -15,6 +18,8 @@ interface Call {
 }
 
 export interface Connectable {
+  /** Why it has not connected yet, if that is known while connect() still tries. */
+  readonly connectionError?: Error | null
   connect(): Promise<unknown>
   disconnect(): Promise<unknown>
 }
@@ -39,14 +44,14 @@ export class ProducerLines<P extends Connectable> {
   }
 
   async connect(): Promise<void> {
-    await this.#take().ready
+    await waitUntilReady(this.#take())
   }
 
   async use<T>(send: (producer: P) => Promise<T>): Promise<T> {
     const line = this.#take()
     const call = beginCall(line)
     try {
-      await line.ready
+      await waitUntilReady(line)
       return await send(line.producer)
     } finally {
       this.#endCall(line, call)
@@ -105,6 +110,12 @@ export class ProducerLines<P extends Connectable> {
     // A producer that is asked to disconnect while it connects ends up connected.
     await line.ready.catch(() => {})
     await line.producer.disconnect()
+  }
+}
+
+async function waitUntilReady({ producer, ready }: Line<Connectable>): Promise<void> {
+  while ((await raceTimeout(ready, CONNECT_PATIENCE_MS)) === 'late') {
+    if (producer.connectionError) throw producer.connectionError
   }
 }
 

@@ -9,6 +9,7 @@ import { handlersPublisher } from '../../../src/publishers/handlers.ts'
 import { defer } from '../../support/timing/deferred.ts'
 import { useFixture, WATCHABLE } from '../../support/fixture.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
+import { acked, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
 import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
@@ -148,6 +149,26 @@ it('ends stop() after stopTimeout and leaves the row to the fallback', async () 
   const other = fixture.handling(handlers)
   await waitUntil(() => other.pollOnce(), { message: 'the lease of the stopped one ends' })
   expect(handled).toHaveLength(1)
+})
+
+it('keeps stopTimeout with a broker that is away, whose client can neither send nor be closed', async () => {
+  const [started, never] = [defer(), defer()]
+  const publisher = {
+    ...scriptedPublisher(async (event) => {
+      started.resolve()
+      await never.promise
+      return acked(event)
+    }),
+    disconnect: () => never.promise,
+  }
+  const outbox = fixture.outbox({ publisher, stopTimeout: '4s' })
+  await outbox.start()
+  await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  await started.promise
+  const begunAt = performance.now()
+  await outbox.stop()
+  // Closing has a limit of two seconds of its own.
+  expect(performance.now() - begunAt).toBeLessThan(5_500)
 })
 
 it('frees at once what it could not send in time, so that a deploy adds no latency', async () => {

@@ -1,7 +1,7 @@
 // "Its topic waits; no other does", on a real cluster. A topic that needs all three replicas, and one that needs two, both
 // led by the same broker. When another broker freezes, requests of the first topic wait in the leader until they time out,
 // each on a connection on which nothing else is answered meanwhile.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Publisher } from '../../../src/index.ts'
 import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 import { platformaticKafkaPublisher } from '../../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts'

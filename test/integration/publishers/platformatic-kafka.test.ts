@@ -33,17 +33,6 @@ describeWithKafka('changing the client', () => {
   })
 })
 
-describe('platformaticKafkaPublisher, given a wrong address', () => {
-  it.each([
-    ['no-such-host.invalid:9092', /ENOTFOUND no-such-host\.invalid|EAI_AGAIN/],
-    ['127.0.0.1:1', /ECONNREFUSED 127\.0\.0\.1:1/],
-  ])('says at once what is wrong with %s', async (broker, message) => {
-    const publisher = open([broker])
-    await expect(publisher.connect!()).rejects.toThrow(message)
-    await publisher.disconnect!()
-  })
-})
-
 describe('platformaticKafkaPublisher, given options', () => {
   it.each([
     [undefined, /takes an object with options/],

@@ -1,5 +1,5 @@
 // What a publisher for Kafka has to do on a real broker, whichever client is behind it.
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Publisher } from '../../../src/index.ts'
 import { describeWithKafka, describeWithOwnKafka, kafkaBrokers, quietKafka } from '../fixture.ts'
 import { outboxEvent } from '../doubles/sample-events.ts'
@@ -209,6 +209,25 @@ export function describeKafkaClient(name: string, open: OpenKafkaPublisher): voi
       expect(results.every((result) => result.ok)).toBe(true)
       expect((await readAll(good)).map(({ value }) => value)).toEqual(['1', '3'])
     })
+  })
+
+  describe(`${name}: a wrong address`, () => {
+    it.each([
+      ['no-such-host.invalid:9092', /(ENOTFOUND|EAI_AGAIN) no-such-host\.invalid/],
+      ['127.0.0.1:1', /ECONNREFUSED 127\.0\.0\.1:1/],
+    ])(
+      'is named while the client still tries: %s',
+      async (broker, message) => {
+        const publisher = open([broker])
+        await expect(publisher.connect!()).rejects.toThrow(message)
+        const [result] = await publisher.publish([outboxEvent()])
+        expect(result).toMatchObject({ ok: false, kind: 'transient', blames: 'broker' })
+        expect((result as { error: Error }).error.message).toMatch(message)
+        // Not awaited: kafkajs can only be closed when it has given up, ten seconds later.
+        void publisher.disconnect!()
+      },
+      8_000,
+    )
   })
 
   describeWithOwnKafka(`${name}: a topic that is not there yet`, () => {
