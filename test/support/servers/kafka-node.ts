@@ -17,6 +17,11 @@ export type KafkaPorts = {
   advertisedPort?: number
 }
 
+export type KafkaListener = {
+  readonly protocol: 'SSL' | 'SASL_SSL'
+  readonly port: number
+}
+
 export type KafkaNodeOptions = KafkaPorts & {
   readonly id: number
   readonly clusterId: string
@@ -24,6 +29,8 @@ export type KafkaNodeOptions = KafkaPorts & {
   readonly controllerPorts: ReadonlyMap<number, number>
   /** Broker settings by name; these win. */
   readonly settings: Readonly<Record<string, string>>
+  /** Listeners beside the plain ones, by name; names are in capitals. */
+  readonly extraListeners?: Readonly<Record<string, KafkaListener>> | undefined
   /** Flags of the JVM. @default a small heap and what starts quickly, not what is quick once it is warm */
   readonly javaFlags?: readonly string[] | undefined
 }
@@ -89,7 +96,7 @@ export function makeClusterId(): string {
 
 /** A node with its data formatted, not yet started. */
 export async function createKafkaNode(options: KafkaNodeOptions): Promise<KafkaNode> {
-  const { id, clusterId, controllerPorts, javaFlags = quickStart } = options
+  const { id, clusterId, controllerPorts, extraListeners = {}, javaFlags = quickStart } = options
   const jars = await fetchKafkaJars()
   const folder = await createOwnedFolder('aftercommit-kafka-')
   const properties = join(folder.path, 'server.properties')
@@ -98,13 +105,18 @@ export async function createKafkaNode(options: KafkaNodeOptions): Promise<KafkaN
   async function configure(port: number, advertisedPort: number, directPort: number) {
     const direct = `DIRECT://127.0.0.1:${directPort}`
     const controller = `CONTROLLER://127.0.0.1:${controllerPorts.get(id)}`
+    const extra = Object.entries(extraListeners)
+    const extraAddresses = extra
+      .map(([name, { port: at }]) => `,${name}://127.0.0.1:${at}`)
+      .join('')
+    const extraProtocols = extra.map(([name, { protocol }]) => `,${name}:${protocol}`).join('')
     const voters = [...controllerPorts].map(([voter, at]) => `${voter}@127.0.0.1:${at}`)
     const settings: Record<string, string> = {
       ...settingsFor(controllerPorts.size),
       'node.id': String(id),
-      listeners: `CLIENT://127.0.0.1:${port},${direct},${controller}`,
-      'advertised.listeners': `CLIENT://127.0.0.1:${advertisedPort},${direct}`,
-      'listener.security.protocol.map': 'CLIENT:PLAINTEXT,DIRECT:PLAINTEXT,CONTROLLER:PLAINTEXT',
+      listeners: `CLIENT://127.0.0.1:${port},${direct},${controller}${extraAddresses}`,
+      'advertised.listeners': `CLIENT://127.0.0.1:${advertisedPort},${direct}${extraAddresses}`,
+      'listener.security.protocol.map': `CLIENT:PLAINTEXT,DIRECT:PLAINTEXT,CONTROLLER:PLAINTEXT${extraProtocols}`,
       'inter.broker.listener.name': 'DIRECT',
       'controller.quorum.voters': voters.join(),
       'log.dirs': join(folder.path, 'data'),

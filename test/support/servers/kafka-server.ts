@@ -1,11 +1,19 @@
 // A real single-node Apache Kafka of one's own. It can be killed, paused and started again on the same ports and data,
 // and may advertise the port of a proxy.
 import { findFreePort } from './free-port.ts'
-import { createKafkaNode, type KafkaNode, type KafkaPorts, makeClusterId } from './kafka-node.ts'
+import {
+  createKafkaNode,
+  type KafkaListener,
+  type KafkaNode,
+  type KafkaPorts,
+  makeClusterId,
+} from './kafka-node.ts'
 
 export type KafkaOptions = KafkaPorts & {
   /** Broker settings by name, such as `{ 'num.partitions': '1' }`. */
   settings?: Record<string, string>
+  /** Listeners beside the plain ones, by name; names are in capitals. */
+  extraListeners?: Readonly<Record<string, KafkaListener>>
   /** Flags of the JVM. @default a small heap and what starts quickly, not what is quick once it is warm */
   javaFlags?: readonly string[]
 }
@@ -24,13 +32,14 @@ export type KafkaServer = Pick<
 }
 
 export async function startKafka(options: KafkaOptions = {}): Promise<KafkaServer> {
-  const { settings = {}, javaFlags, ...ports } = options
+  const { settings = {}, extraListeners, javaFlags, ...ports } = options
   const node = await createKafkaNode({
     ...ports,
     id: 1,
     clusterId: makeClusterId(),
     controllerPorts: new Map([[1, await findFreePort()]]),
     settings,
+    extraListeners,
     javaFlags,
   })
   try {
