@@ -67,7 +67,7 @@ export interface LifecycleEvents {
   'batch:claimed': (batch: { events: readonly EventRef[] }) => void
   /** A round of the fallback that asked the database has ended: it found events, found none or failed. */
   'poll:done': (poll: PollDone) => void
-  /** A destination is out of reach, so the outbox sends it only probes. Fires again after each failed probe. */
+  /** Sends to a destination fail, so the outbox sends it only probes. Fires again after each failed probe. */
   'circuit:open': (circuit: Circuit & { error: Error }) => void
   /** The next event for the destination goes out as a probe. */
   'circuit:half-open': (circuit: Circuit) => void

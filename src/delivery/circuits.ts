@@ -14,9 +14,9 @@ const LAST_PROBE_MS = 2_000
 
 const TEXTS = {
   level: 'warn',
-  begins: 'destination out of reach, circuit opened',
-  goesOn: 'destination still out of reach',
-  over: 'destination is back, circuit closed',
+  begins: 'sends to a destination fail, circuit opened',
+  goesOn: 'sends to a destination still fail',
+  over: 'sends to a destination work again, circuit closed',
 } as const
 
 /** null: the broker itself. */
@@ -131,7 +131,13 @@ export class Circuits {
     const hasAnswered =
       responding.size > 0 || failures.some(({ failure }) => failure.blames === 'topic')
     const isInReach = hasAnswered || this.#answersSince(begunAt)
-    for (const { topic, failure } of failures) this.failed(isInReach ? topic : null, failure.error)
+    for (const { topic, failure } of failures) {
+      const destination = isInReach ? topic : null
+      const circuit = this.#open.get(destination)
+      // A send that was given up has an answer after all, which says more than that it took too long.
+      if (circuit?.state === 'open') circuit.error = failure.error
+      this.failed(destination, failure.error)
+    }
     if (hasAnswered) {
       this.#answeredAt = performance.now()
       this.#close(null)

@@ -181,7 +181,7 @@ function circuitFlag({ publisher, topic, since, error }: Unreachable): HealthFla
   const seconds = Math.round((performance.now() - since) / 1_000)
   return {
     flag: 'circuit',
-    message: `${destination} of the publisher '${publisher}' has been out of reach for ${seconds}s: ${describeError(error)}`,
+    message: `sends to ${destination} of the publisher '${publisher}' have failed for ${seconds}s: ${describeError(error)}`,
   }
 }
 

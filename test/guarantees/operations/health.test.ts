@@ -228,9 +228,9 @@ it('counts an ack for an event that another instance has recorded already', asyn
 it.each([
   [
     'topic',
-    /^the topic 'order' of the publisher 'scripted' has been out of reach for \d+s: \w*Error: ./,
+    /^sends to the topic 'order' of the publisher 'scripted' have failed for \d+s: \w*Error: ./,
   ],
-  ['broker', /^the broker of the publisher 'scripted' has been out of reach for \d+s: \w*Error: ./],
+  ['broker', /^sends to the broker of the publisher 'scripted' have failed for \d+s: \w*Error: ./],
 ] as const)('raises a flag while a destination is out of reach (%s)', async (scope, message) => {
   let away = true
   const publisher = scriptedPublisher((event) =>

@@ -153,7 +153,7 @@ it('tells in circuits, health and log which publisher is away, and asks the othe
     {
       flag: 'circuit',
       message: expect.stringMatching(
-        /^the broker of the publisher 'far' has been out of reach for /,
+        /^sends to the broker of the publisher 'far' have failed for /,
       ),
     },
   ])

@@ -98,8 +98,8 @@ describeWithOwnKafka('Kafka away for a minute while 5,000 units of work commit',
     const ofBroker = lines.filter(({ fields }) => 'topic' in fields && fields.topic === null)
     const told = ofBroker.map(({ message }) => message)
     expect(told.filter((message) => message.includes('circuit'))).toEqual([
-      'destination out of reach, circuit opened',
-      'destination is back, circuit closed',
+      'sends to a destination fail, circuit opened',
+      'sends to a destination work again, circuit closed',
     ])
     // Not one for each probe: in between it is told of once a minute.
     expect(told.length).toBeLessThan(6)

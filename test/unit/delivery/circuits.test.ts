@@ -165,6 +165,18 @@ it('blames the broker for a send that got no answer if its last answer was long 
   expect(told).toEqual(['null open'])
 })
 
+it('says what a send that was given up failed with, once that is known', () => {
+  const { circuits, told } = setUp()
+  const batch = [leasedFor('a')]
+  circuits.noAnswer(batch, new Error('too long'), 0)
+  circuits.learn(batch, [failedAs('transient', 'broker')], 0)
+  circuits.noAnswer(batch, new Error('too long'), 0)
+  expect(circuits.unreachable()).toMatchObject([
+    { topic: null, error: { message: 'the test says transient' } },
+  ])
+  expect(told).toEqual(['null open'])
+})
+
 it('forgets everything when it stops, and leaves no timer behind', () => {
   const { circuits } = setUp()
   circuits.failed(null, away)
@@ -184,9 +196,13 @@ it('tells the log when an outage begins, once a minute, and when it is over', ()
   circuits.succeeded('a')
   const fields = { err: away, topic: 'a' }
   expect(logger.lines).toMatchObject([
-    { level: 'warn', fields, message: 'destination out of reach, circuit opened' },
-    { level: 'warn', fields, message: 'destination still out of reach' },
-    { level: 'warn', fields, message: 'destination still out of reach' },
-    { level: 'info', fields: { topic: 'a' }, message: 'destination is back, circuit closed' },
+    { level: 'warn', fields, message: 'sends to a destination fail, circuit opened' },
+    { level: 'warn', fields, message: 'sends to a destination still fail' },
+    { level: 'warn', fields, message: 'sends to a destination still fail' },
+    {
+      level: 'info',
+      fields: { topic: 'a' },
+      message: 'sends to a destination work again, circuit closed',
+    },
   ])
 })
