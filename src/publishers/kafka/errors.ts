@@ -1,5 +1,6 @@
 // Classifies the errors of a Kafka client: is the destination at fault, or the message itself?
 import { PublishError } from '../../errors.ts'
+import { findObstacle } from './access.ts'
 import { typeOfCode } from './protocol-names.ts'
 import type { PublishFailure } from '../../event/publish-result.ts'
 
@@ -38,9 +39,8 @@ export function classifyKafkaError(topic: string, error: Error): PublishFailure 
 
 /** `type` is the protocol's name for the error; '' if no broker gave one. */
 export function classifyProtocolError(topic: string, error: Error, type: string): PublishFailure {
-  const publishError = new PublishError('PUBLISH_FAILED', describe(topic, error, type), {
-    cause: error,
-  })
+  const message = findObstacle(error)?.message ?? describe(topic, error, type)
+  const publishError = new PublishError('PUBLISH_FAILED', message, { cause: error })
   if (PERMANENT.has(type)) return { ok: false, kind: 'permanent', error: publishError }
   const blames = ABOUT_ONE_TOPIC.has(type) ? 'topic' : 'broker'
   return { ok: false, kind: 'transient', error: publishError, blames }

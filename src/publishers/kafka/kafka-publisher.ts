@@ -18,6 +18,7 @@ import {
   requireDuration,
   requireMethods,
 } from '../../checks/checks.ts'
+import { explainConnect, findObstacle } from './access.ts'
 import { matchAcks } from './acks.ts'
 import { KafkaBatch, type Outgoing } from './batch.ts'
 import { isConfluent, MESSAGE_TIMEOUT } from './confluent.ts'
@@ -164,9 +165,10 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   // settlesWithinMs holds only if no request begins late, whether it waited for its turn or for an earlier request.
   async function trySend(
     chunk: readonly Outgoing[],
-    { closesAt }: KafkaBatch,
+    batch: KafkaBatch,
+    again = false,
   ): Promise<PublishResult[] | PublishFailure> {
-    if (performance.now() > closesAt) return TOOK_TOO_LONG
+    if (performance.now() > batch.closesAt) return TOOK_TOO_LONG
     const { topic } = chunk[0]!.event
     try {
       const messages = chunk.map(({ message }) => message)
@@ -176,9 +178,12 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
         : await given!.sendBatch(request)
       return matchAcks(chunk, acks, partitions)
     } catch (thrown) {
-      const failure = classifyKafkaError(topic, toError(thrown))
+      const error = toError(thrown)
+      const failure = classifyKafkaError(topic, error)
       if (failure.kind === 'transient') own?.of(topic).distrust()
-      return failure
+      // kafkajs sends requests while a connection logs in again, and Kafka refuses them and ends it. A new one gets in.
+      const overtook = own !== undefined && findObstacle(error)?.mayPass === true
+      return overtook && !again ? await trySend(chunk, batch, true) : failure
     }
   }
 
@@ -196,7 +201,9 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     settlesWithinMs,
     ...(!eachAlone && { batchSize: BATCH_SIZE }),
     publish,
-    connect: async () => own?.connect(),
+    async connect() {
+      await own?.connect().catch((thrown: unknown) => Promise.reject(explainConnect(thrown)))
+    },
     disconnect: async () => own?.disconnect(),
   }
 }

@@ -3,6 +3,7 @@
 // Whatever no broker has answered for failed with the error of the request.
 import type { ProduceResult } from '@platformatic/kafka'
 import { toError } from '../../errors.ts'
+import { findObstacle } from '../kafka/access.ts'
 
 /** Where the first message of a partition is stored, or why none is. */
 export type PartitionAnswer = { readonly offset: bigint } | { readonly error: Error }
@@ -50,13 +51,13 @@ export function readSuccess({ offsets = [] }: ProduceResult): Answer {
 export function readFailure(thrown: unknown): Answer {
   const error = toError(thrown) as ClientError
   const answers = new Map<number, PartitionAnswer>()
-  let unanswered: Error | undefined
+  const unanswered: Error[] = []
   for (const { partition, offset } of error.produced?.offsets ?? []) {
     answers.set(partition, { offset })
   }
   for (const one of flatten(error)) {
     const partitions = one.response?.responses?.flatMap((topic) => topic.partitionResponses)
-    if (!partitions) unanswered ??= networkCause(one)
+    if (!partitions) unanswered.push(networkCause(one))
     for (const { index, errorCode, baseOffset } of partitions ?? []) {
       if (errorCode === 0) answers.set(index, { offset: baseOffset })
       else answers.set(index, { error: refusalOf(one, errorCode) })
@@ -64,8 +65,8 @@ export function readFailure(thrown: unknown): Answer {
   }
   return {
     isComplete: false,
-    isSilent: unanswered !== undefined,
-    of: (partition) => answers.get(partition) ?? { error: unanswered ?? error },
+    isSilent: unanswered.length > 0,
+    of: (partition) => answers.get(partition) ?? { error: mostTelling(unanswered) ?? error },
   }
 }
 
@@ -82,7 +83,12 @@ function networkCause(error: ClientError): Error {
 
 /** Why the client could reach none of its brokers. */
 export function connectError(thrown: unknown): Error {
-  return networkCause(flatten(toError(thrown))[0]!)
+  return mostTelling(flatten(toError(thrown)).map(networkCause))!
+}
+
+/** While one broker is away, another may say that the credentials are wrong. */
+function mostTelling(errors: readonly Error[]): Error | undefined {
+  return errors.find((one) => findObstacle(one)) ?? errors[0]
 }
 
 /** The protocol's error with this code, of those in a response. */

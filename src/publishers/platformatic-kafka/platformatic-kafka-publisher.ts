@@ -11,10 +11,12 @@ import { OutboxOptionsError } from '../../errors.ts'
 import type { OutboxEvent } from '../../event/event.ts'
 import { groupBy } from '../../runtime/group-by.ts'
 import { KafkaBatch } from '../kafka/batch.ts'
+import { explainConnect } from '../kafka/access.ts'
 import { TopicLines } from '../kafka/topic-lines.ts'
 import { BATCH_SIZE, WIRE_RULES } from '../kafka/wire.ts'
 import type { Publisher, PublishRules } from '../publisher.ts'
 import { connectError } from './answer.ts'
+import { recognizeTokenRefusal } from './token-refusal.ts'
 import { type Line, TopicSend } from './topic-send.ts'
 
 type TextOptions = ProducerOptions<string, string | Buffer, string, string>
@@ -143,6 +145,7 @@ function openLine(
     // How long the broker waits for its replicas, and how long the client waits for the broker. The client's default for the
     // first is 5 s: a write that takes longer would be reported as failed, and sent again.
     timeout: requestTimeout,
+    ...(client.sasl && { sasl: recognizeTokenRefusal(client.sasl) }),
     requestTimeout,
     retries: 0,
     repeatOnStaleMetadata: false,
@@ -154,7 +157,7 @@ function openLine(
       try {
         await producer.metadata({ topics: [] })
       } catch (thrown) {
-        throw connectError(thrown)
+        throw explainConnect(connectError(thrown))
       }
     },
     disconnect: () => producer.close(),

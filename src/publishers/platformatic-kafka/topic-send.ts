@@ -6,6 +6,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Producer } from '@platformatic/kafka'
 import { groupBy } from '../../runtime/group-by.ts'
+import { findObstacle } from '../kafka/access.ts'
 import type { KafkaBatch, Outgoing } from '../kafka/batch.ts'
 import { chunksOf } from '../kafka/chunks.ts'
 import { classifyProtocolError, refusesTopic } from '../kafka/errors.ts'
@@ -176,7 +177,8 @@ export class TopicSend {
     const { error } = answer
     const type = protocolName(error)
     const failure = classifyProtocolError(topic, error, type)
-    if (failure.kind === 'transient' && part.repeats < this.#parts.retries && !isTimeout(error)) {
+    const mayPass = !isTimeout(error) && findObstacle(error)?.mayPass !== false
+    if (failure.kind === 'transient' && part.repeats < this.#parts.retries && mayPass) {
       part.repeats += 1
       part.chunks.unshift(chunk)
       return
