@@ -3,10 +3,10 @@
 import { readFile } from 'node:fs/promises'
 import { beforeAll, expect, it } from 'vitest'
 import { createOutbox } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 import { runProcess } from '../../support/servers/child-process.ts'
 import { CRASH_STEPS } from '../../support/crash-steps.ts'
-import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../../support/fixture.ts'
+import { describeWithKafka, kafkaBrokers, useFixture } from '../../support/fixture.ts'
+import { oneKafkaClient } from '../../support/kafka-clients.ts'
 import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
@@ -38,7 +38,7 @@ describeWithKafka('a process killed', () => {
       // Not the fixture's: those are stopped when any of the tests that run side by side ends.
       const outbox = createOutbox({
         db: fixture.db,
-        publisher: kafkaPublisher({ kafka: quietKafka(kafkaBrokers()) }),
+        publisher: oneKafkaClient.publisher(kafkaBrokers()),
         table,
         poller: true,
         pollInterval: '100ms',
@@ -50,6 +50,7 @@ describeWithKafka('a process killed', () => {
         topic,
         table,
         name,
+        oneKafkaClient.name,
       ])
       expect(end).toMatchObject({ signal: 'SIGKILL', output: '' })
 

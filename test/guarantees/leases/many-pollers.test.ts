@@ -1,8 +1,8 @@
 // Several instances poll at once: no row is taken twice, and nobody blocks.
 import { expect, it } from 'vitest'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 import { connect } from '../../support/servers/database.ts'
-import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../../support/fixture.ts'
+import { describeWithKafka, kafkaBrokers, useFixture } from '../../support/fixture.ts'
+import { kafkaClients } from '../../support/kafka-clients.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
@@ -24,50 +24,53 @@ async function saveBacklog(topic: string) {
 }
 
 describeWithKafka('two pollers and 10,000 rows', () => {
-  it('claims each row once, and delivers each once and in order', async () => {
-    const topic = uniqueName('pollers')
-    await createTopic(kafkaBrokers(), topic)
-    await saveBacklog(topic)
+  it.each(kafkaClients)(
+    'claims each row once, and delivers each once and in order, with $title',
+    async ({ publisher: open }) => {
+      const topic = uniqueName('pollers')
+      await createTopic(kafkaBrokers(), topic)
+      await saveBacklog(topic)
 
-    const claimed: string[] = []
-    const workers = new Set<string>()
-    const connections = [connect(fixture.url), connect(fixture.url)]
-    const outboxes = connections.map(({ db }, n) => {
-      const publisher = kafkaPublisher({ kafka: quietKafka(kafkaBrokers()) })
-      const outbox = fixture.outbox({
-        db,
-        publisher,
-        poller: true,
-        threshold: '30s',
-        workerId: `worker ${n}`,
+      const claimed: string[] = []
+      const workers = new Set<string>()
+      const connections = [connect(fixture.url), connect(fixture.url)]
+      const outboxes = connections.map(({ db }, n) => {
+        const publisher = open(kafkaBrokers())
+        const outbox = fixture.outbox({
+          db,
+          publisher,
+          poller: true,
+          threshold: '30s',
+          workerId: `worker ${n}`,
+        })
+        outbox.events.on('batch:claimed', ({ events }) => {
+          claimed.push(...events.map(({ id }) => id))
+          workers.add(`worker ${n}`)
+        })
+        return outbox
       })
-      outbox.events.on('batch:claimed', ({ events }) => {
-        claimed.push(...events.map(({ id }) => id))
-        workers.add(`worker ${n}`)
-      })
-      return outbox
-    })
-    await Promise.all(outboxes.map((outbox) => outbox.start()))
-    await waitUntil(
-      async () => {
-        const [left] = await fixture.sql`select 1 from outbox where status = 'pending' limit 1`
-        return left === undefined
-      },
-      { message: 'the backlog is drained', timeoutMs: 50_000 },
-    )
-    await Promise.all(outboxes.map((outbox) => outbox.stop()))
-    await Promise.all(connections.map((connection) => connection.close()))
+      await Promise.all(outboxes.map((outbox) => outbox.start()))
+      await waitUntil(
+        async () => {
+          const [left] = await fixture.sql`select 1 from outbox where status = 'pending' limit 1`
+          return left === undefined
+        },
+        { message: 'the backlog is drained', timeoutMs: 50_000 },
+      )
+      await Promise.all(outboxes.map((outbox) => outbox.stop()))
+      await Promise.all(connections.map((connection) => connection.close()))
 
-    expect(claimed).toHaveLength(COUNT)
-    expect(new Set(claimed).size).toBe(COUNT)
-    expect(workers.size).toBe(2)
-    const reader = await readTopic(kafkaBrokers(), topic)
-    const messages = await reader.readToEnd()
-    await reader.stop()
-    expect(messages).toHaveLength(COUNT)
-    expect(new Set(messages.map(({ value }) => value)).size).toBe(COUNT)
-    expect(outOfOrder(messages)).toEqual([])
-  })
+      expect(claimed).toHaveLength(COUNT)
+      expect(new Set(claimed).size).toBe(COUNT)
+      expect(workers.size).toBe(2)
+      const reader = await readTopic(kafkaBrokers(), topic)
+      const messages = await reader.readToEnd()
+      await reader.stop()
+      expect(messages).toHaveLength(COUNT)
+      expect(new Set(messages.map(({ value }) => value)).size).toBe(COUNT)
+      expect(outOfOrder(messages)).toEqual([])
+    },
+  )
 })
 
 function outOfOrder(messages: readonly { key: string | null; value: string | null }[]) {

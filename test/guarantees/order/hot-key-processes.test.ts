@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { groupBy } from '../../../src/runtime/group-by.ts'
 import { runProcess } from '../../support/servers/child-process.ts'
 import { describeWithKafka, kafkaBrokers, useFixture } from '../../support/fixture.ts'
+import { oneKafkaClient } from '../../support/kafka-clients.ts'
 import type { Report, Setup } from '../../support/processes/shares-an-aggregate.ts'
 import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
@@ -23,6 +24,7 @@ describeWithKafka('1,000 events on one aggregate from four processes', () => {
     const setup = {
       url: fixture.url,
       broker: kafkaBrokers()[0]!,
+      client: oneKafkaClient.name,
       topic,
       instances: NAMES.length,
       sharedEvents: SHARED / NAMES.length,

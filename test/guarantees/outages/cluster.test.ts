@@ -3,40 +3,17 @@
 // them gone, events wait.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Publisher } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
-import { platformaticKafkaPublisher } from '../../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
-import { describeWithOwnKafka, quietKafka, useFixture } from '../../support/fixture.ts'
+import { describeWithOwnKafka, useFixture } from '../../support/fixture.ts'
+import { kafkaClients } from '../../support/kafka-clients.ts'
 import { firstArrivals, type Load, startLoad } from '../../support/load.ts'
 import { type KafkaCluster, startKafkaCluster } from '../../support/servers/kafka-cluster.ts'
 import type { KafkaNode } from '../../support/servers/kafka-node.ts'
 import { readTopic, type TopicMessage } from '../../support/servers/topic-reader.ts'
 import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
-interface Client {
-  readonly name: string
-  /** `metadataMs`: how often it asks for a topic's partitions unprompted. @default the client's own */
-  readonly publisher: (brokers: string[], metadataMs?: number) => Publisher
-}
-
-const CLIENTS: readonly Client[] = [
-  {
-    name: 'kafkajs',
-    publisher(brokers, metadataMaxAge = 300_000) {
-      const kafka = quietKafka(brokers, { connectionTimeout: 1_000, requestTimeout: 3_000 })
-      const producer = (config = {}) => kafka.producer({ ...config, metadataMaxAge })
-      return kafkaPublisher({ kafka: { producer }, requestTimeout: '3s' })
-    },
-  },
-  {
-    name: '@platformatic/kafka',
-    publisher: (bootstrapBrokers, metadataMaxAge = 300_000) =>
-      platformaticKafkaPublisher({
-        client: { clientId: 'test', bootstrapBrokers, metadataMaxAge, connectTimeout: 1_000 },
-        requestTimeout: '3s',
-      }),
-  },
-]
+/** Short enough for a broker that is gone to be noticed within a test. */
+const PATIENCE = { connectMs: 1_000, requestMs: 3_000 }
 
 const TIMES = {
   threshold: '7s',
@@ -69,9 +46,9 @@ describeWithOwnKafka('a cluster of three brokers', () => {
   }, TEST_MS)
   afterAll(() => cluster?.stop())
 
-  describe.each(CLIENTS)('with $name', ({ publisher }) => {
+  describe.each(kafkaClients)('with $title', ({ publisher }) => {
     /** Two instances of a service on one table, and how many of their sends are under way. */
-    async function startService(topic: string, metadataMs?: number) {
+    async function startService(topic: string, metadataMs = 300_000) {
       let underWay = 0
       const counted = (real: Publisher): Publisher => ({
         ...real,
@@ -86,7 +63,7 @@ describeWithOwnKafka('a cluster of three brokers', () => {
       })
       const outboxes = [0, 1].map(() =>
         fixture.outbox({
-          publisher: counted(publisher(cluster.brokers, metadataMs)),
+          publisher: counted(publisher(cluster.brokers, { ...PATIENCE, metadataMs })),
           topic,
           ...TIMES,
         }),

@@ -1,8 +1,8 @@
 // A broker that hangs: connections stay open, nothing answers. Nobody waits for it, nothing is lost, and
 // nothing is sent twice when it wakes up.
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
-import { describeWithOwnKafka, quietKafka, useFixture } from '../../support/fixture.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describeWithOwnKafka, useFixture } from '../../support/fixture.ts'
+import { kafkaClients } from '../../support/kafka-clients.ts'
 import { type KafkaServer, startKafka } from '../../support/servers/kafka-server.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
@@ -23,82 +23,88 @@ describeWithOwnKafka('a broker that hangs', () => {
     await kafka.stop()
   })
 
-  const publisher = () => kafkaPublisher({ kafka: quietKafka(kafka.brokers) })
+  describe.each(kafkaClients)('with $title', ({ name, publisher: open }) => {
+    const publisher = () => open(kafka.brokers)
+    const [hanging, away] = [`hanging-${name}`, `away-${name}`]
 
-  it('does not keep the caller waiting, and gets a send slower than the threshold once', async () => {
-    await createTopic(kafka.brokers, 'hanging')
-    const outbox = fixture.outbox({ publisher: publisher(), topic: 'hanging', ...times })
-    const other = fixture.outbox({
-      publisher: publisher(),
-      poller: true,
-      pollInterval: '20ms',
-      ...times,
-    })
-    await outbox.start()
-    await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 'before' })))
-    await waitUntil(
-      async () =>
-        (await outbox.pollOnce()) > 0 || (await fixture.rows())[0]?.status === 'published',
-      { message: 'the connection is warm' },
-    )
-
-    kafka.pause()
-    const opened = nextEvent(outbox.events, 'circuit:open')
-    // The commit comes back although the broker does not answer: otherwise this line would not end.
-    await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 'during' })))
-    expect((await opened).error).toMatchObject({ code: 'PUBLISH_TIMEOUT' })
-    await other.start()
-    await waitUntil(
-      async () => {
-        const [row] = await fixture.sql`
-          select bool_and(created_at + interval '2 s' < clock_timestamp()) as over from outbox`
-        return row?.['over'] as boolean
-      },
-      { message: 'the send has outlasted the threshold' },
-    )
-    expect(await fixture.rows()).toMatchObject([
-      { status: 'published' },
-      { status: 'pending', attempts: 0, available: false },
-    ])
-
-    const published = nextEvent(outbox.events, 'event:published')
-    kafka.resume()
-    expect(await published).toMatchObject({ path: 'immediate' })
-    const reader = await readTopic(kafka.brokers, 'hanging')
-    const values = (await reader.readToEnd()).map(({ value }) => value)
-    await reader.stop()
-    expect(new Set(values)).toEqual(new Set(['"before"', '"during"']))
-    expect(values).toHaveLength(2)
-  })
-
-  it('starts while the broker is away, saves, and delivers when it is back', async () => {
-    await createTopic(kafka.brokers, 'away')
-    await kafka.kill()
-    const outbox = fixture.outbox({
-      publisher: publisher(),
-      topic: 'away',
-      poller: true,
-      pollInterval: '100ms',
-      ...times,
-    })
-    await outbox.start()
-    const opened = nextEvent(outbox.events, 'circuit:open')
-    for (let n = 0; n < 20; n += 1) {
-      await outbox.withOutbox(async (_, emit) => {
-        emit(newEvent({ aggregateId: `order-${n % 3}`, payload: n }))
+    it('does not keep the caller waiting, and gets a send slower than the threshold once', async () => {
+      await createTopic(kafka.brokers, hanging)
+      const outbox = fixture.outbox({ publisher: publisher(), topic: hanging, ...times })
+      const other = fixture.outbox({
+        publisher: publisher(),
+        poller: true,
+        pollInterval: '20ms',
+        ...times,
       })
-    }
-    await opened
-    await kafka.start()
-    await waitUntil(async () => (await fixture.rows()).every((row) => row.status === 'published'), {
-      message: 'everything was published after the outage',
-      timeoutMs: 45_000,
+      await outbox.start()
+      await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 'before' })))
+      await waitUntil(
+        async () =>
+          (await outbox.pollOnce()) > 0 || (await fixture.rows())[0]?.status === 'published',
+        { message: 'the connection is warm' },
+      )
+
+      kafka.pause()
+      const opened = nextEvent(outbox.events, 'circuit:open')
+      // The commit comes back although the broker does not answer: otherwise this line would not end.
+      await outbox.withOutbox(async (_, emit) => emit(newEvent({ payload: 'during' })))
+      expect((await opened).error).toMatchObject({ code: 'PUBLISH_TIMEOUT' })
+      await other.start()
+      await waitUntil(
+        async () => {
+          const [row] = await fixture.sql`
+          select bool_and(created_at + interval '2 s' < clock_timestamp()) as over from outbox`
+          return row?.['over'] as boolean
+        },
+        { message: 'the send has outlasted the threshold' },
+      )
+      expect(await fixture.rows()).toMatchObject([
+        { status: 'published' },
+        { status: 'pending', attempts: 0, available: false },
+      ])
+
+      const published = nextEvent(outbox.events, 'event:published')
+      kafka.resume()
+      expect(await published).toMatchObject({ path: 'immediate' })
+      const reader = await readTopic(kafka.brokers, hanging)
+      const values = (await reader.readToEnd()).map(({ value }) => value)
+      await reader.stop()
+      expect(new Set(values)).toEqual(new Set(['"before"', '"during"']))
+      expect(values).toHaveLength(2)
     })
-    // An outage is not poison: it costs no attempts.
-    expect((await fixture.rows()).every((row) => row.attempts === 0)).toBe(true)
-    const reader = await readTopic(kafka.brokers, 'away')
-    const values = (await reader.readToEnd()).map(({ value }) => Number(value))
-    await reader.stop()
-    expect(values.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, n) => n))
+
+    it('starts while the broker is away, saves, and delivers when it is back', async () => {
+      await createTopic(kafka.brokers, away)
+      await kafka.kill()
+      const outbox = fixture.outbox({
+        publisher: publisher(),
+        topic: away,
+        poller: true,
+        pollInterval: '100ms',
+        ...times,
+      })
+      await outbox.start()
+      const opened = nextEvent(outbox.events, 'circuit:open')
+      for (let n = 0; n < 20; n += 1) {
+        await outbox.withOutbox(async (_, emit) => {
+          emit(newEvent({ aggregateId: `order-${n % 3}`, payload: n }))
+        })
+      }
+      await opened
+      await kafka.start()
+      await waitUntil(
+        async () => (await fixture.rows()).every((row) => row.status === 'published'),
+        {
+          message: 'everything was published after the outage',
+          timeoutMs: 45_000,
+        },
+      )
+      // An outage is not poison: it costs no attempts.
+      expect((await fixture.rows()).every((row) => row.attempts === 0)).toBe(true)
+      const reader = await readTopic(kafka.brokers, away)
+      const values = (await reader.readToEnd()).map(({ value }) => Number(value))
+      await reader.stop()
+      expect(values.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, n) => n))
+    })
   })
 })

@@ -6,8 +6,8 @@ import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Outbox } from '../../../src/index.ts'
 import { DEFAULTS } from '../../../src/options/options.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
-import { describeWithOwnKafka, quietKafka, useFixture } from '../../support/fixture.ts'
+import { describeWithOwnKafka, useFixture } from '../../support/fixture.ts'
+import { oneKafkaClient } from '../../support/kafka-clients.ts'
 import { type KafkaServer, startKafka } from '../../support/servers/kafka-server.ts'
 import { recordingLogger } from '../../support/doubles/recording-logger.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
@@ -37,7 +37,7 @@ describeWithOwnKafka('Kafka away for a minute while 5,000 units of work commit',
     await createTopic(kafka.brokers, 'orders')
     const logger = recordingLogger()
     let sent = 0
-    const real = kafkaPublisher({ kafka: quietKafka(kafka.brokers) })
+    const real = oneKafkaClient.publisher(kafka.brokers)
     const outbox = fixture.outbox({
       ...DEFAULTS,
       publisher: {

@@ -4,22 +4,21 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Circuit, type Outbox, routerPublisher } from '../../../src/index.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 import { rabbitmqPublisher } from '../../../src/publishers/rabbitmq/rabbitmq-publisher.ts'
 import {
   describeWithKafka,
   describeWithOwnKafka,
   describeWithRabbit,
   kafkaBrokers,
-  quietKafka,
   rabbitUrl,
   useFixture,
 } from '../../support/fixture.ts'
+import { oneKafkaClient } from '../../support/kafka-clients.ts'
 import { type KafkaServer, startKafka } from '../../support/servers/kafka-server.ts'
 import { openRabbit, proxyRabbit, type Rabbit } from '../../support/servers/rabbitmq.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import type { TcpProxy } from '../../support/servers/tcp-proxy.ts'
-import { createTopic, readTopic, type TopicReader } from '../../support/servers/topic-reader.ts'
+import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
 import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
@@ -37,7 +36,6 @@ const AGGREGATES = 3
 /** What both describes need: a topic, a queue, outboxes that know both, and a look at what arrived. */
 function useBothBrokers(brokers: () => string[], url: () => string) {
   let far: Rabbit
-  let reader: TopicReader
   let topic: string
   let queue: string
   beforeEach(async () => {
@@ -45,18 +43,24 @@ function useBothBrokers(brokers: () => string[], url: () => string) {
     queue = await far.declareQueue()
     topic = uniqueName('orders')
     await createTopic(brokers(), topic)
-    reader = await readTopic(brokers(), topic)
   })
   afterEach(async () => {
-    await reader.stop()
     await far.close()
   })
+
+  /** With a reader of its own each time: one that is open while its broker dies may take long to come back. */
+  async function readKafka(): Promise<number[]> {
+    const reader = await readTopic(brokers(), topic)
+    const messages = await reader.readToEnd()
+    await reader.stop()
+    return messages.map(({ value }) => Number(value))
+  }
 
   const numbers = (total: number) => Array.from({ length: total }, (_, n) => n)
 
   return {
     open(options: object = {}) {
-      const kafka = kafkaPublisher({ kafka: quietKafka(brokers()) })
+      const kafka = oneKafkaClient.publisher(brokers())
       const rabbit = rabbitmqPublisher({
         url: url(),
         connectTimeout: '1500ms',
@@ -95,7 +99,7 @@ function useBothBrokers(brokers: () => string[], url: () => string) {
     },
     /** What arrived, each event by its first arrival, broker by broker and aggregate by aggregate. */
     async arrivals() {
-      const kafka = (await reader.readToEnd()).map(({ value }) => Number(value))
+      const kafka = await readKafka()
       const rabbit = (await far.read(queue)).map(({ value }) => Number(value))
       return [kafka, rabbit].flatMap((arrived) => {
         const first = [...new Set(arrived)]
@@ -112,7 +116,7 @@ function useBothBrokers(brokers: () => string[], url: () => string) {
     },
     /** Each event once, in the order of its aggregate; `mayRepeat` where acks were lost. */
     async expectArrived(total: number, mayRepeat: 'kafka' | 'rabbit') {
-      const kafka = (await reader.readToEnd()).map(({ value }) => Number(value))
+      const kafka = await readKafka()
       const rabbit = (await far.read(queue)).map(({ value }) => Number(value))
       for (const [broker, arrived] of Object.entries({ kafka, rabbit })) {
         const values = broker === mayRepeat ? [...new Set(arrived)] : arrived
@@ -277,7 +281,7 @@ describe('handlers beside Kafka', () => {
         },
       })
       const publisher = routerPublisher({
-        publishers: { kafka: kafkaPublisher({ kafka: quietKafka(kafkaBrokers()) }), handlers },
+        publishers: { kafka: oneKafkaClient.publisher(kafkaBrokers()), handlers },
         routes: { mail: 'handlers' },
         otherwise: 'kafka',
       })

@@ -1,34 +1,23 @@
 // A host whose clock is ahead delivers its own events and those of others. Brokers refuse messages from the future.
 import { afterEach, expect, it, vi } from 'vitest'
-import type { Publisher } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
-import { platformaticKafkaPublisher } from '../../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts'
 import { openTopic, readAll } from '../../support/conformance/kafka-conformance.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
-import { describeWithKafka, kafkaBrokers, quietKafka, useFixture } from '../../support/fixture.ts'
+import { describeWithKafka, kafkaBrokers, useFixture } from '../../support/fixture.ts'
+import { kafkaClients } from '../../support/kafka-clients.ts'
 import { nextEvent } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
-
-const CLIENTS: [string, (brokers: string[]) => Publisher][] = [
-  ['kafkajs', (brokers) => kafkaPublisher({ kafka: quietKafka(brokers) })],
-  [
-    '@platformatic/kafka',
-    (bootstrapBrokers) =>
-      platformaticKafkaPublisher({ client: { clientId: 'test', bootstrapBrokers } }),
-  ],
-]
 
 afterEach(() => {
   vi.useRealTimers()
 })
 
 describeWithKafka('a host whose clock is 90 minutes ahead', () => {
-  it.each(CLIENTS)('delivers on both paths with %s', async (_, open) => {
+  it.each(kafkaClients)('delivers on both paths with $title', async ({ publisher }) => {
     // The default from Kafka 4 on.
     const topic = await openTopic({ 'message.timestamp.after.max.ms': '3600000' })
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 90 * 60_000 })
-    const outbox = fixture.outbox({ publisher: open(kafkaBrokers()), topic })
+    const outbox = fixture.outbox({ publisher: publisher(kafkaBrokers()), topic })
     // Before start(): left to the fallback.
     await outbox.withOutbox((tx, emit) => emit(newEvent({ aggregateId: '1' })))
     expect(await outbox.pollOnce()).toBe(1)

@@ -1,13 +1,11 @@
 // A service whose event reached the broker, and that is killed before it could record so.
 import { drizzle } from 'drizzle-orm/postgres-js'
-import { Kafka, logLevel } from 'kafkajs'
 import postgres from 'postgres'
 import { createOutbox } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { kafkaClient } from '../kafka-clients.ts'
 
-const [url, broker, topic] = process.argv.slice(2) as [string, string, string]
-const kafka = new Kafka({ brokers: [broker], logLevel: logLevel.NOTHING })
-const real = kafkaPublisher({ kafka })
+const [url, broker, topic, client] = process.argv.slice(2) as [string, string, string, string]
+const real = kafkaClient(client).publisher([broker])
 const outbox = createOutbox({
   db: drizzle(postgres(url)),
   publisher: {

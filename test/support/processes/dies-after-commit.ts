@@ -1,21 +1,20 @@
 // A service that commits one event and is killed before it could send it: kill -9, from the inside, at
 // the first moment after COMMIT.
 import { drizzle } from 'drizzle-orm/postgres-js'
-import { Kafka, logLevel } from 'kafkajs'
 import postgres from 'postgres'
 import { createOutbox } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { kafkaClient } from '../kafka-clients.ts'
 
-const [url, broker, topic, threshold] = process.argv.slice(2) as [
+const [url, broker, topic, threshold, client] = process.argv.slice(2) as [
   string,
   string,
   string,
   `${number}s`,
+  string,
 ]
-const kafka = new Kafka({ brokers: [broker], logLevel: logLevel.NOTHING })
 const outbox = createOutbox({
   db: drizzle(postgres(url)),
-  publisher: kafkaPublisher({ kafka }),
+  publisher: kafkaClient(client).publisher([broker]),
   threshold,
   publishTimeout: '500ms',
   workerId: 'the one that dies',

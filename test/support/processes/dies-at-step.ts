@@ -2,16 +2,15 @@
 import { sql, type SQL } from 'drizzle-orm'
 import { PgDialect } from 'drizzle-orm/pg-core'
 import { drizzle } from 'drizzle-orm/postgres-js'
-import { Kafka, logLevel } from 'kafkajs'
 import postgres from 'postgres'
 import { createOutbox, type Publisher, type PublishResult } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 import type { DrizzleDatabase } from '../../../src/drivers/driver.ts'
 import { CRASH_STEPS } from '../crash-steps.ts'
+import { kafkaClient } from '../kafka-clients.ts'
 
 type Executes = Pick<DrizzleDatabase, 'execute'>
 
-const [url, broker, topic, table, name] = process.argv.slice(2)
+const [url, broker, topic, table, name, client] = process.argv.slice(2)
 const step = CRASH_STEPS[name!]!
 const { scene } = step
 const dialect = new PgDialect()
@@ -60,8 +59,7 @@ function watch<T extends Executes>(executor: T): T {
   })
 }
 
-const kafka = new Kafka({ brokers: [broker!], logLevel: logLevel.NOTHING })
-const real = kafkaPublisher({ kafka })
+const real = kafkaClient(client!).publisher([broker!])
 const never = new Promise<never>(() => {})
 const refused: PublishResult = { ok: false, kind: 'rejected', error: new Error('not now') }
 const publisher: Publisher = {

@@ -2,15 +2,15 @@
 // goes on until the events of all of them are out, and ends by saying what went out through this one.
 import { sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/postgres-js'
-import { Kafka, logLevel } from 'kafkajs'
 import postgres from 'postgres'
 import { createOutbox } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
+import { kafkaClient, type KafkaClientName } from '../kafka-clients.ts'
 import { nextEvent, waitUntil } from '../timing/wait-until.ts'
 
 export type Setup = {
   url: string
   broker: string
+  client: KafkaClientName
   topic: string
   name: string
   instances: number
@@ -28,13 +28,22 @@ export type Report = {
 }
 
 const [json] = process.argv.slice(2) as [string]
-const { url, broker, topic, name, instances, sharedEvents, ownEvents } = JSON.parse(json) as Setup
+const {
+  url,
+  broker,
+  client: kafka,
+  topic,
+  name,
+  instances,
+  sharedEvents,
+  ownEvents,
+} = JSON.parse(json) as Setup
 const report: Report = { sharedBatches: [], ownImmediate: 0 }
 const isShared = (event: { aggregateId: string }) => event.aggregateId === 'shared'
 
 const client = postgres(url, { max: 5 })
 const db = drizzle(client)
-const real = kafkaPublisher({ kafka: new Kafka({ brokers: [broker], logLevel: logLevel.NOTHING }) })
+const real = kafkaClient(kafka).publisher([broker])
 const outbox = createOutbox({
   db,
   publisher: {

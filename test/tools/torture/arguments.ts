@@ -1,13 +1,11 @@
 // What the torture is asked to do.
 import { parseArgs } from 'node:util'
+import { KAFKA_CLIENT_NAMES, type KafkaClientName } from '../../support/kafka-clients.ts'
 import { requireWhole } from '../../support/run/whole-number.ts'
 
 /** What can go wrong, by the name that it is asked for with. */
 export const FAULT_KINDS = ['kill', 'freeze', 'postgres', 'kafka', 'network'] as const
 export type FaultKind = (typeof FAULT_KINDS)[number]
-
-const KAFKA_CLIENTS = ['kafkajs', 'platformatic'] as const
-export type KafkaClient = (typeof KAFKA_CLIENTS)[number]
 
 export interface TortureArguments {
   readonly seconds: number
@@ -17,12 +15,12 @@ export interface TortureArguments {
   /** A Kafka of one broker, or a cluster of three. */
   readonly brokers: number
   /** The Kafka client of the workers. */
-  readonly client: KafkaClient
+  readonly client: KafkaClientName
   /** Whether the table of the outbox has partitions. */
   readonly partitioned: boolean
 }
 
-export const USAGE = `npm run torture -- [--seconds 60] [--seed 1] [--workers 4] [--faults all|none|${FAULT_KINDS.join(',')}] [--brokers 1|3] [--client ${KAFKA_CLIENTS.join('|')}] [--partitioned]`
+export const USAGE = `npm run torture -- [--seconds 60] [--seed 1] [--workers 4] [--faults all|none|${FAULT_KINDS.join(',')}] [--brokers 1|3] [--client ${KAFKA_CLIENT_NAMES.join('|')}] [--partitioned]`
 
 export function parseTortureArguments(args: readonly string[]): TortureArguments {
   const { values } = parseArgs({
@@ -58,10 +56,10 @@ function parseFaults(text: string): readonly FaultKind[] {
   })
 }
 
-function parseClient(text: string): KafkaClient {
-  const client = KAFKA_CLIENTS.find((known) => known === text)
+function parseClient(text: string): KafkaClientName {
+  const client = KAFKA_CLIENT_NAMES.find((known) => known === text)
   if (client) return client
-  throw new Error(`--client must be ${KAFKA_CLIENTS.join(' or ')}, got '${text}'`)
+  throw new Error(`--client must be ${KAFKA_CLIENT_NAMES.join(' or ')}, got '${text}'`)
 }
 
 function parseBrokers(text: string): number {

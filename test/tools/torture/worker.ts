@@ -3,18 +3,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzleJs } from 'drizzle-orm/postgres-js'
-import { Kafka, logLevel } from 'kafkajs'
 import pg from 'pg'
 import postgres from 'postgres'
-import {
-  createOutbox,
-  type DrizzleDatabase,
-  type OwnTransaction,
-  type Publisher,
-} from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
-import { platformaticKafkaPublisher } from '../../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts'
-import type { KafkaClient } from './arguments.ts'
+import { createOutbox, type DrizzleDatabase, type OwnTransaction } from '../../../src/index.ts'
+import { kafkaClient, type KafkaClientName } from '../../support/kafka-clients.ts'
 import {
   type BurstUnit,
   isOpen,
@@ -33,7 +25,7 @@ import { refuseSome } from './refusals.ts'
 export interface WorkerArguments {
   readonly databaseUrl: string
   readonly brokers: string[]
-  readonly client: KafkaClient
+  readonly client: KafkaClientName
   readonly driver: 'postgres-js' | 'node-postgres'
   readonly seed: number
   readonly writes: boolean
@@ -76,26 +68,12 @@ function openDatabase(): DrizzleDatabase {
   return drizzlePg(pool)
 }
 
-function openPublisher(): Publisher {
-  if (client === 'platformatic') {
-    const connection = { clientId: 'torture', bootstrapBrokers: brokers, connectTimeout: 1_000 }
-    return platformaticKafkaPublisher({ client: connection, requestTimeout: '2s' })
-  }
-  const kafka = new Kafka({
-    brokers,
-    logLevel: logLevel.NOTHING,
-    connectionTimeout: 1_000,
-    requestTimeout: 2_000,
-  })
-  return kafkaPublisher({ kafka, requestTimeout: '2s' })
-}
-
 const seeds = new Random(seed)
 const split = () => new Random(seeds.between(0, 2 ** 32 - 1))
 const refusals = split()
 const db = answerLate(openDatabase(), split())
 const publisher = refuseSome(
-  openPublisher(),
+  kafkaClient(client).publisher(brokers, { connectMs: 1_000, requestMs: 2_000 }),
   ({ aggregateId }) => isOpen(aggregateId) && refusals.chance(0.03),
 )
 const outbox = createOutbox({
