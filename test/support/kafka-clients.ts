@@ -9,6 +9,7 @@ export const KAFKA_CLIENT_NAMES = ['kafkajs', 'platformatic'] as const
 export type KafkaClientName = (typeof KAFKA_CLIENT_NAMES)[number]
 
 export interface KafkaClientOptions {
+  /** 0 is for tests in which the broker is away. */
   readonly retries?: number
   readonly envelope?: Envelope
   /** @default the client's own */
@@ -36,6 +37,7 @@ const CLIENTS: Record<KafkaClientName, KafkaClient> = {
         logLevel: logLevel.NOTHING,
         ...(requestMs !== undefined && { requestTimeout: requestMs }),
         ...(connectMs !== undefined && { connectionTimeout: connectMs }),
+        ...(options.retries === 0 && { retry: { retries: 1, initialRetryTime: 50 } }),
       })
       return kafkaPublisher({
         ...options,

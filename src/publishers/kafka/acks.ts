@@ -27,7 +27,8 @@ export function matchAcks(
   })
 }
 
-function missingAck(topic: string): PublishFailure {
+/** A response that leaves a partition out says nothing about it, so its events go again. */
+export function missingAck(topic: string): PublishFailure {
   const error = new PublishError(
     'PUBLISH_FAILED',
     `Kafka's response has no acknowledgement for this event's partition of '${topic}'`,

@@ -5,8 +5,8 @@ import type { ProduceResult } from '@platformatic/kafka'
 import { toError } from '../../errors.ts'
 import { findObstacle } from '../kafka/access.ts'
 
-/** Where the first message of a partition is stored, or why none is. */
-export type PartitionAnswer = { readonly offset: bigint } | { readonly error: Error }
+/** Where the first message of a partition is stored, or why none is; 'missing' where a response says neither. */
+export type PartitionAnswer = { readonly offset: bigint } | { readonly error: Error } | 'missing'
 
 export interface Answer {
   readonly of: (partition: number) => PartitionAnswer
@@ -42,8 +42,7 @@ export function readSuccess({ offsets = [] }: ProduceResult): Answer {
     isSilent: false,
     of: (partition) => {
       const offset = acked.get(partition)
-      if (offset !== undefined) return { offset }
-      return { error: new Error(`the response has no acknowledgement for partition ${partition}`) }
+      return offset === undefined ? 'missing' : { offset }
     },
   }
 }

@@ -16,6 +16,7 @@ import { TopicLines } from '../kafka/topic-lines.ts'
 import { BATCH_SIZE, WIRE_RULES } from '../kafka/wire.ts'
 import type { Publisher, PublishRules } from '../publisher.ts'
 import { connectError } from './answer.ts'
+import { clientTimeout, limit } from './limit.ts'
 import { recognizeTokenRefusal } from './token-refusal.ts'
 import { type Line, TopicSend } from './topic-send.ts'
 
@@ -88,8 +89,14 @@ export function platformaticKafkaPublisher(options: PlatformaticKafkaPublisherOp
   )
   const requestTimeoutMs = requireDuration('requestTimeout', options.requestTimeout ?? '30s', 1)
   const write = resolveEnvelope(options.envelope ?? 'headers', WIRE_RULES)
-  const lines = new TopicLines(() => openLine(client, requestTimeoutMs))
-  const settings = { choose: choosePartition, retries, maxRequestBytes }
+  const connectTimeoutMs = client.connectTimeout ?? CONNECT_MS
+  let opened = 0
+  const lines = new TopicLines(() => {
+    const bootstrapBrokers = rotate(client.bootstrapBrokers as string[], opened)
+    opened += 1
+    return openLine({ ...client, bootstrapBrokers }, requestTimeoutMs, connectTimeoutMs)
+  })
+  const settings = { choose: choosePartition, retries, maxRequestBytes, requestTimeoutMs }
 
   async function publish(events: readonly OutboxEvent[], rules: PublishRules = {}) {
     const closesAt = performance.now() + requestTimeoutMs
@@ -105,12 +112,11 @@ export function platformaticKafkaPublisher(options: PlatformaticKafkaPublisherOp
     return batch.results()
   }
 
-  // The last request begins before the batch closes. It may have to connect, and to ask for the leaders first.
-  const requestMs = 2 * (requestTimeoutMs + (client.connectTimeout ?? CONNECT_MS))
   return {
     name: 'kafka',
     orderScope: 'topic',
-    settlesWithinMs: requestTimeoutMs + requestMs,
+    // The last request begins before the batch closes. It may have to connect, and to ask for the leaders first.
+    settlesWithinMs: 4 * requestTimeoutMs + connectTimeoutMs,
     batchSize: BATCH_SIZE,
     publish,
     connect: () => lines.connect(),
@@ -137,16 +143,16 @@ function requireClient(client: unknown): void {
 
 function openLine(
   client: PlatformaticKafkaPublisherOptions['client'],
-  requestTimeout: number,
+  requestTimeoutMs: number,
+  connectTimeoutMs: number,
 ): Line {
   const producer = new Producer<string, string | Buffer, string, string>({
     autocreateTopics: true,
     ...client,
-    // How long the broker waits for its replicas, and how long the client waits for the broker. The client's default for the
-    // first is 5 s: a write that takes longer would be reported as failed, and sent again.
-    timeout: requestTimeout,
+    // How long a leader waits for its replicas. By default 5 s, in which a dead replica is not yet given up.
+    timeout: requestTimeoutMs,
     ...(client.sasl && { sasl: recognizeTokenRefusal(client.sasl) }),
-    requestTimeout,
+    requestTimeout: clientTimeout(requestTimeoutMs),
     retries: 0,
     repeatOnStaleMetadata: false,
     serializers: { key: toBuffer, value: toBuffer, headerKey: toBuffer, headerValue: toBuffer },
@@ -155,13 +161,20 @@ function openLine(
     producer,
     connect: async () => {
       try {
-        await producer.metadata({ topics: [] })
+        const asked = producer.metadata({ topics: [] })
+        await limit('connecting', requestTimeoutMs + connectTimeoutMs, asked)
       } catch (thrown) {
         throw explainConnect(connectError(thrown))
       }
     },
     disconnect: () => producer.close(),
   }
+}
+
+/** The client always asks the first broker that lets it connect, and a broker that hangs lets it. */
+function rotate<T>(brokers: readonly T[], by: number): T[] {
+  const first = by % brokers.length
+  return [...brokers.slice(first), ...brokers.slice(0, first)]
 }
 
 function toBuffer(data: string | Buffer | undefined): Buffer | undefined {

@@ -1,12 +1,15 @@
 // Sends the events of one topic: one request to each broker, for all partitions that it leads, and a result for each
-// partition. What a partition refuses is sent again without the others: halved until the event to blame is found, or
-// repeated while its leader moves. So the client's own retries are off: they would send again what other partitions have
-// written, and after stale metadata they send a whole request to the leader of its first partition.
+// partition. A broker that hangs costs the others nothing: each request is a send of its own. What a partition refuses is
+// sent again without the others: halved until the event to blame is found, or repeated while its leader moves. So the
+// client's own retries are off: they would send again what other partitions have written, and after stale metadata they
+// send a whole request to the leader of its first partition.
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Producer } from '@platformatic/kafka'
+import { toError } from '../../errors.ts'
 import { groupBy } from '../../runtime/group-by.ts'
 import { findObstacle } from '../kafka/access.ts'
+import { missingAck } from '../kafka/acks.ts'
 import type { KafkaBatch, Outgoing } from '../kafka/batch.ts'
 import { chunksOf } from '../kafka/chunks.ts'
 import { classifyProtocolError, refusesTopic } from '../kafka/errors.ts'
@@ -20,6 +23,7 @@ import {
   readFailure,
   readSuccess,
 } from './answer.ts'
+import { limit } from './limit.ts'
 
 export type TextProducer = Producer<string, string | Buffer, string, string>
 
@@ -37,6 +41,7 @@ export interface TopicSendParts {
   /** How often a partition is tried again while its leader moves. */
   readonly retries: number
   readonly maxRequestBytes: number
+  readonly requestTimeoutMs: number
 }
 
 /** What is left for one partition. Its requests go one after another, or one might overtake another that failed. */
@@ -53,12 +58,18 @@ interface Head {
   readonly chunk: readonly Outgoing[]
 }
 
+/** One request, and what it came to. */
+interface Sent {
+  readonly heads: readonly Head[]
+  readonly answer: Answer
+}
+
 const FIRST_REST_MS = 100
 const LONGEST_REST_MS = 1_000
 
-const NO_LEADER: PartitionAnswer = {
-  error: Object.assign(new Error('the partition has no leader'), { apiId: 'LEADER_NOT_AVAILABLE' }),
-}
+const NO_LEADER: Answer = readFailure(
+  Object.assign(new Error('the partition has no leader'), { apiId: 'LEADER_NOT_AVAILABLE' }),
+)
 
 export class TopicSend {
   readonly #topic: string
@@ -87,23 +98,22 @@ export class TopicSend {
       for (const { chunks } of parts) this.#batch.hold(chunks.flat(), TOOK_TOO_LONG)
       return []
     }
-    const { lines } = this.#parts
-    let heads: Head[] = []
     let divided = parts
-    let answer: Answer
+    let sent: Sent[]
     try {
-      answer = await lines.use(async ({ producer }) => {
+      sent = await this.#parts.lines.use(async ({ producer }) => {
         const leaders = await this.#findLeaders(producer)
         divided = parts[0]!.partition === -1 ? this.#divide(parts[0]!, leaders.length) : parts
-        heads = this.#takeHeads(divided)
-        return await this.#request(producer, heads, leaders)
+        return await this.#request(producer, this.#takeHeads(divided), leaders)
       })
     } catch (thrown) {
       // Not even the leaders are known.
-      answer = readFailure(thrown)
-      heads = this.#takeHeads(divided)
+      if (isTimeout(toError(thrown))) this.#parts.lines.distrust()
+      sent = [{ heads: this.#takeHeads(divided), answer: readFailure(thrown) }]
     }
-    for (const head of heads) this.#settle(head, answer.of(head.part.partition))
+    for (const { heads, answer } of sent) {
+      for (const head of heads) this.#settle(head, answer.of(head.part.partition))
+    }
     return divided
   }
 
@@ -114,10 +124,17 @@ export class TopicSend {
     })
   }
 
-  /** Whether each partition has a leader that can be reached. */
-  async #findLeaders(producer: TextProducer): Promise<boolean[]> {
-    const { brokers, topics } = await producer.metadata({ topics: [this.#topic] })
-    return topics.get(this.#topic)!.partitions.map(({ leader }) => brokers.has(leader))
+  /** The leader of each partition; null where it cannot be reached. */
+  async #findLeaders(producer: TextProducer): Promise<(number | null)[]> {
+    const metadata = producer.metadata({ topics: [this.#topic] })
+    const { brokers, topics } = await limit(
+      'the request for metadata',
+      this.#parts.requestTimeoutMs,
+      metadata,
+    )
+    return topics
+      .get(this.#topic)!
+      .partitions.map(({ leader }) => (brokers.has(leader) ? leader : null))
   }
 
   #divide({ chunks }: Part, partitions: number): Part[] {
@@ -130,20 +147,22 @@ export class TopicSend {
     })
   }
 
+  /** Never rejects. */
   async #request(
     producer: TextProducer,
     heads: readonly Head[],
-    leaders: readonly boolean[],
-  ): Promise<Answer> {
-    // The client throws where nobody can catch it if the leader of a partition is not among the brokers.
-    const hasLeader = (partition: number) => leaders[partition] === true
-    const sent = heads.filter(({ part }) => hasLeader(part.partition))
-    const answer = sent.length > 0 ? await this.#produce(producer, sent) : readFailure(null)
-    if (!answer.isComplete || sent.length < heads.length) producer.clearMetadata()
-    return {
-      ...answer,
-      of: (partition) => (hasLeader(partition) ? answer.of(partition) : NO_LEADER),
-    }
+    leaders: readonly (number | null)[],
+  ): Promise<Sent[]> {
+    const byLeader = groupBy(heads, ({ part }) => leaders[part.partition] ?? null)
+    const sent = await Promise.all(
+      [...byLeader].map(async ([leader, ofOne]) => {
+        // Version 1 throws where nothing can catch it if the leader of a partition is not among the brokers.
+        const answer = leader === null ? NO_LEADER : await this.#produce(producer, ofOne)
+        return { heads: ofOne, answer }
+      }),
+    )
+    if (sent.some(({ answer }) => !answer.isComplete)) producer.clearMetadata()
+    return sent
   }
 
   async #produce(producer: TextProducer, heads: readonly Head[]): Promise<Answer> {
@@ -154,7 +173,8 @@ export class TopicSend {
       }),
     )
     try {
-      return readSuccess(await producer.send({ messages, acks: -1 }))
+      const sending = producer.send({ messages, acks: -1 })
+      return readSuccess(await limit('the request', this.#parts.requestTimeoutMs, sending))
     } catch (thrown) {
       const answer = readFailure(thrown)
       if (answer.isSilent) this.#parts.lines.distrust()
@@ -164,7 +184,7 @@ export class TopicSend {
 
   #settle({ part, chunk }: Head, answer: PartitionAnswer): void {
     const [batch, topic] = [this.#batch, this.#topic]
-    if ('offset' in answer) {
+    if (answer !== 'missing' && 'offset' in answer) {
       const { partition } = part
       for (const [n, outgoing] of chunk.entries()) {
         const { aggregateId: key } = outgoing.event
@@ -174,10 +194,10 @@ export class TopicSend {
       part.repeats = 0
       return
     }
-    const { error } = answer
-    const type = protocolName(error)
-    const failure = classifyProtocolError(topic, error, type)
-    const mayPass = !isTimeout(error) && findObstacle(error)?.mayPass !== false
+    const error = answer === 'missing' ? null : answer.error
+    const type = error ? protocolName(error) : ''
+    const failure = error ? classifyProtocolError(topic, error, type) : missingAck(topic)
+    const mayPass = error && !isTimeout(error) && findObstacle(error)?.mayPass !== false
     if (failure.kind === 'transient' && part.repeats < this.#parts.retries && mayPass) {
       part.repeats += 1
       part.chunks.unshift(chunk)

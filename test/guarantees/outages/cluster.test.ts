@@ -2,14 +2,15 @@
 // one of them, each committed event arrives in the order of its aggregate, and none pays with an attempt. With two of
 // them gone, events wait.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { Publisher } from '../../../src/index.ts'
+import type { Publisher, PublishResult } from '../../../src/index.ts'
+import { outboxEvent } from '../../support/doubles/sample-events.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
 import { describeWithOwnKafka, useFixture } from '../../support/fixture.ts'
 import { kafkaClients } from '../../support/kafka-clients.ts'
 import { firstArrivals, type Load, startLoad } from '../../support/load.ts'
 import { type KafkaCluster, startKafkaCluster } from '../../support/servers/kafka-cluster.ts'
 import type { KafkaNode } from '../../support/servers/kafka-node.ts'
-import { readTopic, type TopicMessage } from '../../support/servers/topic-reader.ts'
+import { createTopic, readTopic, type TopicMessage } from '../../support/servers/topic-reader.ts'
 import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 /** Short enough for a broker that is gone to be noticed within a test. */
@@ -128,6 +129,46 @@ describeWithOwnKafka('a cluster of three brokers', () => {
           await cluster.waitUntilInSync()
         }
         expect(firstArrivals(await arrivalsOf(topic, load))).toEqual(load.committed)
+      },
+      TEST_MS,
+    )
+
+    it(
+      'sends nothing twice that other brokers have acked while one is frozen in the middle of a send',
+      async () => {
+        // One replica of each partition: the brokers that are well wait for no other.
+        const topic = uniqueName('frozen')
+        const settings = { 'min.insync.replicas': '1' }
+        await createTopic(cluster.directBrokers, topic, 3, { replicas: 1, settings })
+        const leaders = await Promise.all([0, 1, 2].map((n) => cluster.findLeader(topic, n)))
+        expect(new Set(leaders).size).toBe(3)
+        const open = publisher(cluster.brokers, PATIENCE)
+        const keys = Array.from({ length: 30 }, (_, n) => `order-${n}`)
+        const eventsOf = () => keys.map((aggregateId) => outboxEvent({ topic, aggregateId }))
+        const first = await open.publish(eventsOf())
+
+        const [frozen] = cluster.nodes as [KafkaNode]
+        const isFrozen = (n: number) => leaders[partitionOf(first[n])] === frozen
+        const events = eventsOf()
+        frozen.pause()
+        const results = await open.publish(events)
+        expect(results.map(({ ok }) => ok)).toEqual(events.map((_, n) => !isFrozen(n)))
+        expect(results.filter(({ ok }) => !ok)).toContainEqual(
+          expect.objectContaining({ kind: 'transient', blames: 'broker' }),
+        )
+        frozen.resume()
+        const waiting = events.filter((_, n) => isFrozen(n))
+        await waitUntil(async () => (await open.publish(waiting)).every(({ ok }) => ok), {
+          message: 'the events for the frozen broker were sent',
+        })
+        await open.disconnect?.()
+
+        const arrived = (await messagesOf(topic)).map(({ headers }) => headers['event-id'])
+        const copies = events.map(({ id }) => arrived.filter((one) => one === id).length)
+        expect(copies.filter((_, n) => !isFrozen(n))).toEqual(
+          events.filter((_, n) => !isFrozen(n)).map(() => 1),
+        )
+        expect(Math.min(...copies)).toBe(1)
       },
       TEST_MS,
     )
@@ -260,6 +301,10 @@ describeWithOwnKafka('a cluster of three brokers', () => {
     await load.stop()
     await allPublished()
     expect(await countRows(`attempts > 0 or status <> 'published'`)).toBe(0)
+    return await messagesOf(topic)
+  }
+
+  async function messagesOf(topic: string): Promise<readonly TopicMessage[]> {
     const reader = await readTopic(cluster.directBrokers, topic)
     const messages = await reader.readToEnd()
     await reader.stop()
@@ -277,6 +322,11 @@ async function allPublished(): Promise<void> {
 async function countRows(condition: string): Promise<number> {
   const [row] = await fixture.sql.unsafe(`select count(*)::int as n from outbox where ${condition}`)
   return row?.['n'] as number
+}
+
+function partitionOf(result: PublishResult | undefined): number {
+  if (!result?.ok || result.partition === null) throw new Error('no partition is known')
+  return result.partition
 }
 
 function isOnNew({ partition }: { partition: number | null }): boolean {

@@ -1,10 +1,11 @@
 // A broker that hangs: connections stay open, nothing answers. Nobody waits for it, nothing is lost, and
 // nothing is sent twice when it wakes up.
+import { performance } from 'node:perf_hooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeWithOwnKafka, useFixture } from '../../support/fixture.ts'
 import { kafkaClients } from '../../support/kafka-clients.ts'
 import { type KafkaServer, startKafka } from '../../support/servers/kafka-server.ts'
-import { newEvent } from '../../support/doubles/sample-events.ts'
+import { newEvent, outboxEvent } from '../../support/doubles/sample-events.ts'
 import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
 import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
@@ -71,6 +72,29 @@ describeWithOwnKafka('a broker that hangs', () => {
       await reader.stop()
       expect(new Set(values)).toEqual(new Set(['"before"', '"during"']))
       expect(values).toHaveLength(2)
+    })
+
+    it('gets a send once that it acks in time, behind one that it acks too late', async () => {
+      const topic = `late-${name}`
+      await createTopic(kafka.brokers, topic)
+      const requestMs = 3_000
+      const sender = open(kafka.brokers, { requestMs, retries: 0 })
+      const [warmUp, late, inTime] = [1, 2, 3].map(() => outboxEvent({ topic, aggregateId: '1' }))
+      expect(await sender.publish([warmUp!])).toMatchObject([{ ok: true }])
+      kafka.pause()
+      const givenUp = sender.publish([late!])
+      // Later, so that the broker has time for its answer, and early enough for the same connection.
+      const due = performance.now() + requestMs / 2
+      await waitUntil(() => performance.now() > due, { message: 'the next send is due' })
+      const answered = sender.publish([inTime!])
+      expect(await givenUp).toMatchObject([{ ok: false, kind: 'transient' }])
+      kafka.resume()
+      expect(await answered).toMatchObject([{ ok: true }])
+      await sender.disconnect?.()
+      const reader = await readTopic(kafka.brokers, topic)
+      const ids = (await reader.readToEnd()).map(({ headers }) => headers['event-id'])
+      await reader.stop()
+      expect(ids.filter((id) => id === inTime!.id)).toHaveLength(1)
     })
 
     it('starts while the broker is away, saves, and delivers when it is back', async () => {

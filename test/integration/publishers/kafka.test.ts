@@ -9,14 +9,11 @@ import {
   readAll,
 } from '../../support/conformance/kafka-conformance.ts'
 import { outboxEvent } from '../../support/doubles/sample-events.ts'
+import { kafkaClient } from '../../support/kafka-clients.ts'
 import { defer } from '../../support/timing/deferred.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
 
-describeKafkaClient('kafkaPublisher', (brokers, { retries } = {}) => {
-  const retry = { retries: 1, initialRetryTime: 50 }
-  if (retries === undefined) return kafkaPublisher({ kafka: quietKafka(brokers) })
-  return kafkaPublisher({ kafka: quietKafka(brokers, { retry }), retries })
-})
+describeKafkaClient('kafkaPublisher', kafkaClient('kafkajs').publisher)
 
 describeWithKafka('kafkaPublisher', () => {
   it('counts an event whose partition was not acknowledged as not sent', async () => {

@@ -2,12 +2,18 @@ import { describe, expect, it } from 'vitest'
 import type { Publisher } from '../../../src/index.ts'
 import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 import { platformaticKafkaPublisher } from '../../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts'
-import { describeKafkaClient, openTopic } from '../../support/conformance/kafka-conformance.ts'
+import {
+  describeKafkaClient,
+  openTopic,
+  readAll,
+} from '../../support/conformance/kafka-conformance.ts'
 import { outboxEvent } from '../../support/doubles/sample-events.ts'
+import { kafkaClient } from '../../support/kafka-clients.ts'
 import { describeWithKafka, kafkaBrokers, quietKafka } from '../../support/fixture.ts'
+import { startProxy } from '../../support/servers/tcp-proxy.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
 
-const open = (bootstrapBrokers: string[], options = {}) =>
-  platformaticKafkaPublisher({ client: { clientId: 'test', bootstrapBrokers }, ...options })
+const open = kafkaClient('platformatic').publisher
 
 describeKafkaClient('platformaticKafkaPublisher', open)
 
@@ -30,6 +36,27 @@ describeWithKafka('changing the client', () => {
       await partitionsOf(kafkaPublisher({ kafka: quietKafka(kafkaBrokers()) })),
     )
     expect(new Set(partitions).size).toBeGreaterThan(1)
+  })
+})
+
+describeWithKafka('platformaticKafkaPublisher, given several brokers', () => {
+  it('finds another broker when the first that it was told of never answers', async () => {
+    const [broker] = kafkaBrokers()
+    const silent = await startProxy({ port: Number(broker!.split(':')[1]) })
+    silent.halfOpen()
+    const publisher = open([`127.0.0.1:${silent.port}`, broker!], {
+      retries: 0,
+      requestMs: 1_000,
+    })
+    const topic = await openTopic()
+    const event = outboxEvent({ topic })
+    await waitUntil(async () => (await publisher.publish([event])).every(({ ok }) => ok), {
+      message: 'the event was sent through the other broker',
+      timeoutMs: 20_000,
+    })
+    await publisher.disconnect?.()
+    await silent.stop()
+    expect(await readAll(topic)).toHaveLength(1)
   })
 })
 

@@ -1,16 +1,13 @@
 // What a publisher for Kafka has to do on a real broker, whichever client is behind it.
 import { describe, expect, it } from 'vitest'
-import type { Publisher } from '../../../src/index.ts'
 import { describeWithKafka, describeWithOwnKafka, kafkaBrokers, quietKafka } from '../fixture.ts'
 import { outboxEvent } from '../doubles/sample-events.ts'
+import type { KafkaClient } from '../kafka-clients.ts'
 import { uniqueName } from '../doubles/unique-name.ts'
 import { startKafka } from '../servers/kafka-server.ts'
 import { startProxy } from '../servers/tcp-proxy.ts'
 import { createTopic, readTopic } from '../servers/topic-reader.ts'
 import { describePublisher } from './publisher-conformance.ts'
-
-/** `retries: 0` is for tests in which the broker is away. */
-export type OpenKafkaPublisher = (brokers: string[], options?: { retries?: number }) => Publisher
 
 export async function openTopic(settings: Record<string, string> = {}) {
   const topic = uniqueName('topic')
@@ -31,7 +28,7 @@ export async function readAll(topic: string) {
 const tooLarge = (topic: string) =>
   outboxEvent({ topic, payload: JSON.stringify('x'.repeat(1_100_000)) })
 
-export function describeKafkaClient(name: string, open: OpenKafkaPublisher): void {
+export function describeKafkaClient(name: string, open: KafkaClient['publisher']): void {
   describeWithKafka(name, () => {
     describePublisher(name, async () => ({
       publisher: open(kafkaBrokers()),
