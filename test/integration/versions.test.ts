@@ -1,5 +1,8 @@
-// The servers are of the versions that were asked for: otherwise a run on another version proves nothing.
-import { readdir } from 'node:fs/promises'
+// Servers, clients and Node are of the versions that were asked for: otherwise a run on another version proves nothing.
+import { readdir, readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
+import { Producer } from '@platformatic/kafka'
 import postgres from 'postgres'
 import { describe, expect, inject, it } from 'vitest'
 import { fetchKafkaJars } from '../support/servers/kafka-jars.ts'
@@ -26,5 +29,22 @@ describe.skipIf(inject('ownKafkaMissing') !== null)('the Kafka of the tests', ()
       `kafka-clients-${release}.jar`,
       `kafka_2.13-${release}.jar`,
     ])
+  })
+})
+
+describe('@platformatic/kafka', () => {
+  it('is of the version that was asked for, and so is Node', async () => {
+    // As Node finds it for the publisher, also in the processes that tests start.
+    const publisher = new URL('../../src/publishers/platformatic-kafka/', import.meta.url)
+    const file = createRequire(publisher).resolve('@platformatic/kafka')
+    const { Producer: found } = (await import(pathToFileURL(file).href)) as {
+      Producer: typeof Producer
+    }
+    expect(found).toBe(Producer)
+    const description = await readFile(new URL('../package.json', pathToFileURL(file)), 'utf8')
+    const { version } = JSON.parse(description) as { version: string }
+    const { PLATFORMATIC_KAFKA_VERSION: wanted, NODE_WANTED: node } = process.env
+    expect(version).toMatch(wanted === undefined ? /^1\./ : new RegExp(`^${wanted}$`))
+    expect(process.versions.node).toBe(node ?? process.versions.node)
   })
 })

@@ -1,6 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import type { Publisher } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
 import { platformaticKafkaPublisher } from '../../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts'
 import {
   describeKafkaClient,
@@ -8,36 +6,14 @@ import {
   readAll,
 } from '../../support/conformance/kafka-conformance.ts'
 import { outboxEvent } from '../../support/doubles/sample-events.ts'
+import { describeWithKafka, kafkaBrokers } from '../../support/fixture.ts'
 import { kafkaClient } from '../../support/kafka-clients.ts'
-import { describeWithKafka, kafkaBrokers, quietKafka } from '../../support/fixture.ts'
 import { startProxy } from '../../support/servers/tcp-proxy.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const open = kafkaClient('platformatic').publisher
 
 describeKafkaClient('platformaticKafkaPublisher', open)
-
-describeWithKafka('changing the client', () => {
-  it('moves no key to another partition', async () => {
-    const topic = await openTopic()
-    const events = Array.from({ length: 10_000 }, (_, n) => {
-      return outboxEvent({
-        topic,
-        aggregateId: `${n}-\u00e4${String.fromCodePoint(0x1f600 + (n % 50))}`,
-      })
-    })
-    const partitionsOf = async (publisher: Publisher) => {
-      const results = await publisher.publish(events)
-      await publisher.disconnect?.()
-      return results.map((result) => (result.ok ? result.partition : result.error.message))
-    }
-    const partitions = await partitionsOf(open(kafkaBrokers()))
-    expect(partitions).toEqual(
-      await partitionsOf(kafkaPublisher({ kafka: quietKafka(kafkaBrokers()) })),
-    )
-    expect(new Set(partitions).size).toBeGreaterThan(1)
-  })
-})
 
 describeWithKafka('platformaticKafkaPublisher, given several brokers', () => {
   it('finds another broker when the first that it was told of never answers', async () => {

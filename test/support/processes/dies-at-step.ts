@@ -10,7 +10,7 @@ import { kafkaClient } from '../kafka-clients.ts'
 
 type Executes = Pick<DrizzleDatabase, 'execute'>
 
-const [url, broker, topic, table, name, client] = process.argv.slice(2)
+const [url, broker, topic, table, name, kafkaName] = process.argv.slice(2)
 const step = CRASH_STEPS[name!]!
 const { scene } = step
 const dialect = new PgDialect()
@@ -59,7 +59,7 @@ function watch<T extends Executes>(executor: T): T {
   })
 }
 
-const real = kafkaClient(client!).publisher([broker!])
+const real = kafkaClient(kafkaName!).publisher([broker!])
 const never = new Promise<never>(() => {})
 const refused: PublishResult = { ok: false, kind: 'rejected', error: new Error('not now') }
 const publisher: Publisher = {

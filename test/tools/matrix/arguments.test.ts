@@ -6,7 +6,7 @@ import { chooseCells, environmentOf } from './cells.ts'
 const choose = (...args: string[]) => chooseCells(parseMatrixArguments(args))
 const names = (...args: string[]) => choose(...args).map(({ name }) => name)
 
-it('has a cell for every version, and one behind PgBouncer', () => {
+it('has a cell for every version, one behind PgBouncer, and one for each version of the other client', () => {
   expect(names()).toEqual([
     'Postgres 14, Kafka 4.3',
     'Postgres 15, Kafka 4.3',
@@ -15,18 +15,21 @@ it('has a cell for every version, and one behind PgBouncer', () => {
     'Postgres 18, Kafka 4.3',
     'Postgres 18, Kafka 3.9',
     'Postgres 18 behind PgBouncer, Kafka 4.3',
+    '@platformatic/kafka 1',
+    '@platformatic/kafka 2.12.1 on Node 24',
   ])
 })
 
-it('has a short form: the oldest of both, and PgBouncer, on the files that tell most', () => {
+it('has a short form: the oldest of both, PgBouncer, and the newer client, on the files that tell most', () => {
   expect(names('--short')).toEqual([
     'Postgres 14, Kafka 3.9',
     'Postgres 18 behind PgBouncer, Kafka 4.3',
+    '@platformatic/kafka 2.12.1 on Node 24',
   ])
 })
 
 it('names only files that are there, as vitest passes over a name without one', () => {
-  const files = choose('--short').flatMap((cell) => cell.files)
+  const files = [...choose('--short'), ...choose()].flatMap((cell) => cell.files)
   expect(files.length).toBeGreaterThan(0)
   expect(files.filter((file) => !existsSync(new URL(`../../../${file}`, import.meta.url)))).toEqual(
     [],
@@ -45,7 +48,11 @@ it.each([
 
 it('runs a cell on servers of its own, and demands the Kafka of its name', () => {
   const [cell] = choose('--pgbouncer', '--kafka', '3.9')
-  const named = { DATABASE_URL: 'postgres://elsewhere', KAFKA_BROKERS: 'elsewhere:9092' }
+  const named = {
+    DATABASE_URL: 'postgres://elsewhere',
+    KAFKA_BROKERS: 'elsewhere:9092',
+    KAFKA_CLIENT: 'kafkajs',
+  }
   expect(environmentOf(cell!, { ...named, HOME: '/home/me' })).toEqual({
     HOME: '/home/me',
     POSTGRES_VERSION: '18',
@@ -55,10 +62,22 @@ it('runs a cell on servers of its own, and demands the Kafka of its name', () =>
   })
 })
 
+it('runs the files about Kafka on the one version of @platformatic/kafka that is named', () => {
+  const [cell] = choose('--platformatic', '2', '--kafka', '3.9')
+  expect(cell).toMatchObject({ name: '@platformatic/kafka 2.12.1 on Node 24', kafka: '3.9' })
+  expect(cell!.files).toContain('test/guarantees/outages/cluster.test.ts')
+  expect(environmentOf(cell!, { KAFKA_CLIENT: 'kafkajs' })).toMatchObject({
+    KAFKA_CLIENT: 'platformatic',
+    PLATFORMATIC_KAFKA_VERSION: '2.12.1',
+    NODE_WANTED: '24.21.0',
+  })
+})
+
 it.each([
   [['--postgres', '13'], /--postgres must be one of 14, 15, 16, 17, 18, got '13'/],
   [['--kafka', '4'], /--kafka must be one of 3\.9, 4\.3, got '4'/],
   [['--kafka'], /--kafka/],
+  [['--platformatic', '3'], /--platformatic must be one of 1, 2, got '3'/],
   [['--long'], /--long/],
   [['16'], /16/],
 ])('refuses %j', (args, message) => {

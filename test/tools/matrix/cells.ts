@@ -1,18 +1,22 @@
 // The cells of the matrix: each is one run of the suite on its own pair of servers. Not the full product: no
-// statement and no request depends on both versions at once.
+// statement and no request depends on both versions at once. Two cells run what concerns Kafka on @platformatic/kafka, of
+// the version that package.json installs and of the next one.
 import {
   defaultKafka,
   defaultPostgres,
   kafkaReleases,
   postgresReleases,
 } from '../../support/servers/server-versions.ts'
-import type { MatrixArguments } from './arguments.ts'
+import type { MatrixArguments, PlatformaticMajor } from './arguments.ts'
+import { NEWER_CLIENT, NEWER_NODE } from './newer-client.ts'
 
 export interface Cell {
   readonly name: string
   readonly postgres: string
   readonly kafka: string
   readonly pgbouncer: boolean
+  /** The version of @platformatic/kafka if the cell is about that client. Version 2 runs on a Node of its own. */
+  readonly platformatic: PlatformaticMajor | null
   /** What vitest is to run. */
   readonly files: readonly string[]
 }
@@ -46,7 +50,34 @@ const PLANNED = [
   'test/guarantees/operations/stale-statistics.test.ts',
 ]
 
-export function chooseCells({ short, postgres, kafka, pgbouncer }: MatrixArguments): Cell[] {
+/** Whatever a Kafka client can break: conformance, partitions, poison and order, and in the long form all of the rest. */
+const OF_CLIENT = [
+  'test/integration/versions.test.ts',
+  'test/integration/publishers/platformatic-kafka.test.ts',
+  'test/integration/publishers/kafka-partitions.test.ts',
+  'test/guarantees/dead-letters/poison.test.ts',
+  'test/guarantees/leases/many-pollers.test.ts',
+]
+const OF_CLIENT_LONG = [
+  ...OF_CLIENT,
+  'test/guarantees/order/hot-key-processes.test.ts',
+  'test/guarantees/dead-letters/serializers.test.ts',
+  'test/guarantees/leases/kill-at-every-step.test.ts',
+  'test/guarantees/leases/killed-process.test.ts',
+  'test/guarantees/outages/cluster.test.ts',
+  'test/guarantees/outages/hanging-broker.test.ts',
+  'test/guarantees/outages/long-outage.test.ts',
+  'test/guarantees/outages/routed-outages.test.ts',
+  'test/guarantees/outages/wrong-clock.test.ts',
+]
+
+const CLIENT_NAMES: Record<PlatformaticMajor, string> = {
+  '1': '@platformatic/kafka 1',
+  '2': `@platformatic/kafka ${NEWER_CLIENT} on Node ${NEWER_NODE.split('.')[0]}`,
+}
+
+export function chooseCells(given: MatrixArguments): Cell[] {
+  const { short, postgres, kafka, pgbouncer, platformatic } = given
   const filesOf = (pooled: boolean) => {
     if (!short) return EVERYTHING
     return pooled ? TELLING : [...TELLING, ...PLANNED]
@@ -56,30 +87,49 @@ export function chooseCells({ short, postgres, kafka, pgbouncer }: MatrixArgumen
     postgres: postgresVersion,
     kafka: kafkaVersion,
     pgbouncer: pooled,
+    platformatic: null,
     files: filesOf(pooled),
   })
+  const clientCell = (major: PlatformaticMajor): Cell => ({
+    name: CLIENT_NAMES[major],
+    postgres: postgres ?? defaultPostgres,
+    kafka: kafka ?? defaultKafka,
+    pgbouncer,
+    platformatic: major,
+    files: short ? OF_CLIENT : OF_CLIENT_LONG,
+  })
+  if (platformatic !== null) return [clientCell(platformatic)]
   if (postgres !== null || kafka !== null || pgbouncer) {
     return [cell(postgres ?? defaultPostgres, kafka ?? defaultKafka, pgbouncer)]
   }
   const behindPgbouncer = cell(defaultPostgres, defaultKafka, true)
-  if (short) return [cell(oldest(postgresReleases), oldest(kafkaReleases)), behindPgbouncer]
+  if (short) {
+    return [cell(oldest(postgresReleases), oldest(kafkaReleases)), behindPgbouncer, clientCell('2')]
+  }
   const otherKafkas = [...kafkaReleases.keys()].filter((version) => version !== defaultKafka)
   return [
     ...[...postgresReleases.keys()].map((version) => cell(version, defaultKafka)),
     ...otherKafkas.map((version) => cell(defaultPostgres, version)),
     behindPgbouncer,
+    clientCell('1'),
+    clientCell('2'),
   ]
 }
 
-/** The servers are the cell's own, whatever the caller's environment names, and Kafka is never left out. */
+/** Servers and clients are the cell's own, whatever the caller's environment names, and Kafka is never left out. */
 export function environmentOf(cell: Cell, inherited: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const { DATABASE_URL: _, KAFKA_BROKERS: __, ...rest } = inherited
+  const { DATABASE_URL: _, KAFKA_BROKERS: __, KAFKA_CLIENT: ___, ...rest } = inherited
   return {
     ...rest,
     POSTGRES_VERSION: cell.postgres,
     KAFKA_VERSION: cell.kafka,
     KAFKA_REQUIRED: 'true',
     PGBOUNCER: String(cell.pgbouncer),
+    ...(cell.platformatic !== null && { KAFKA_CLIENT: 'platformatic' }),
+    ...(cell.platformatic === '2' && {
+      PLATFORMATIC_KAFKA_VERSION: NEWER_CLIENT,
+      NODE_WANTED: NEWER_NODE,
+    }),
   }
 }
 

@@ -1,4 +1,4 @@
-// npm run test:matrix: the suite on every version of Postgres and Kafka that is supported, and behind
+// npm run test:matrix: the suite on every version of Postgres, Kafka and @platformatic/kafka that is supported, and behind
 // PgBouncer, one cell after the other, with a table in the end. Exit code 1 if any cell failed.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,6 +9,7 @@ import { createOwnedFolder } from '../../support/servers/owned-folder.ts'
 import { explainMissingPgBouncer } from '../../support/servers/pgbouncer.ts'
 import { type MatrixArguments, parseMatrixArguments, USAGE } from './arguments.ts'
 import { type Cell, chooseCells, environmentOf } from './cells.ts'
+import { prepareNewerClient, type Workplace } from './newer-client.ts'
 
 type Verdict = 'green' | 'RED' | 'skipped'
 
@@ -38,10 +39,14 @@ const say = (text: string) => console.log(`${(performance.now() / 1_000).toFixed
 async function runCell(cell: Cell): Promise<Result> {
   const began = performance.now()
   const folder = await createOwnedFolder('aftercommit-matrix-')
+  let workplace: Workplace | undefined
   try {
+    if (cell.platformatic === '2') workplace = await prepareNewerClient()
     const report = join(folder.path, 'report.json')
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-    const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...cell.files], {
+    const program = workplace?.node ?? process.execPath
+    const child = spawn(program, [vitest, 'run', ...reporters, ...cell.files], {
+      cwd: workplace?.folder,
       stdio: ['ignore', 'inherit', 'inherit'],
       env: environmentOf(cell, process.env),
     })
@@ -55,6 +60,7 @@ async function runCell(cell: Cell): Promise<Result> {
       verdict: code === 0 && counts.failed === 0 && counts.passed > 0 ? 'green' : 'RED',
     }
   } finally {
+    await workplace?.remove()
     await folder.remove()
   }
 }
