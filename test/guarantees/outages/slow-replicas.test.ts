@@ -3,32 +3,12 @@
 // each on a connection on which nothing else is answered meanwhile.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Publisher } from '../../../src/index.ts'
-import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
-import { platformaticKafkaPublisher } from '../../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
-import { describeWithOwnKafka, quietKafka, useFixture } from '../../support/fixture.ts'
+import { describeWithOwnKafka, useFixture } from '../../support/fixture.ts'
+import { kafkaClients } from '../../support/kafka-clients.ts'
 import { type KafkaCluster, startKafkaCluster } from '../../support/servers/kafka-cluster.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
-
-const CLIENTS = [
-  {
-    name: 'kafkajs',
-    open: (brokers: string[]) =>
-      kafkaPublisher({
-        kafka: quietKafka(brokers, { requestTimeout: 60_000 }),
-        requestTimeout: '60s',
-      }),
-  },
-  {
-    name: '@platformatic/kafka',
-    open: (bootstrapBrokers: string[]) =>
-      platformaticKafkaPublisher({
-        client: { clientId: 'test', bootstrapBrokers },
-        requestTimeout: '60s',
-      }),
-  },
-]
 
 const TEST_MS = 120_000
 const fixture = useFixture()
@@ -48,11 +28,11 @@ describeWithOwnKafka('a topic with too few replicas', () => {
     return topic
   }
 
-  it.each(CLIENTS)(
-    'delays no other topic of $name, whatever its requests wait for',
-    async ({ open }) => {
+  it.each(kafkaClients)(
+    'delays no other topic of $title, whatever its requests wait for',
+    async (client) => {
       const [needsAll, needsTwo] = [await makeTopic(3), await makeTopic(2)]
-      const real = open(cluster.brokers)
+      const real = client.publisher(cluster.brokers, { requestMs: 60_000 })
       let hanging = 0
       const publisher: Publisher = {
         ...real,
