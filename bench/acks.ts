@@ -1,13 +1,17 @@
-// When each event was acknowledged, noted at the one place that all contenders share: their Kafka producer.
+// When each event was acknowledged, noted where all contenders have to pass: in their Kafka client's send().
 import { performance } from 'node:perf_hooks'
-import { Kafka, logLevel, type Message, type Producer, type ProducerConfig } from 'kafkajs'
+
+/** A message, as either client takes it. */
+export interface Sent {
+  readonly headers?: Readonly<Record<string, unknown>>
+}
 
 export class Acks {
   readonly #times = new Map<string, number>()
   readonly #waiters = new Set<{ count: number; resolve: () => void }>()
   lastAt = 0
 
-  note(messages: readonly Message[]): void {
+  note(messages: readonly Sent[]): void {
     const now = performance.now()
     this.lastAt = now
     for (const { headers } of messages) {
@@ -33,28 +37,5 @@ export class Acks {
   async reach(count: number): Promise<void> {
     if (this.#times.size >= count) return
     await new Promise<void>((resolve) => this.#waiters.add({ count, resolve }))
-  }
-}
-
-/** The same client for everybody. */
-export function measuredKafka(brokers: readonly string[], acks: Acks): Pick<Kafka, 'producer'> {
-  const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING })
-  return {
-    producer(config?: ProducerConfig): Producer {
-      const producer = kafka.producer(config)
-      return {
-        ...producer,
-        async send(record) {
-          const metadata = await producer.send(record)
-          acks.note(record.messages)
-          return metadata
-        },
-        async sendBatch(batch) {
-          const metadata = await producer.sendBatch(batch)
-          for (const { messages } of batch.topicMessages ?? []) acks.note(messages)
-          return metadata
-        },
-      }
-    },
   }
 }

@@ -38,6 +38,8 @@ const POSTGRES_SETTINGS = {
 const JAVA_FLAGS = ['-Xms1g', '-Xmx1g', '-XX:+UseG1GC']
 /** Makes the outbox table and leaves it empty. */
 const MAKE_TABLE: Job = { kind: 'leave-behind', rows: 0, payloadBytes: 0 }
+/** They have no table: what they send is in their memory. */
+const FROM_MEMORY: readonly ContenderName[] = ['kafkajs-only', 'platformatic-only']
 /** Long enough to record what was acked last. */
 const RECORD_MS = 500
 
@@ -158,7 +160,7 @@ export class Arena {
 
   async #drainIn(place: Place, variant: Variant, request: DrainRequest): Promise<DrainResult> {
     const { rows, payloadBytes, instances = 1 } = request
-    const inMemory = variant.contender === 'kafkajs-only'
+    const inMemory = FROM_MEMORY.includes(variant.contender)
     const assignment = { ...variant, ...place }
     if (!inMemory) {
       await runThrough({ ...assignment, job: { kind: 'leave-behind', rows, payloadBytes } })

@@ -2,9 +2,9 @@
 // table with something in the way and in an empty one, so that both meet the same machine.
 import { performance } from 'node:perf_hooks'
 import { createOutbox, type Publisher } from '../dist/index.js'
+import { toEvent } from './aftercommit.ts'
 import { openShop } from './business.ts'
 import type { Stage } from './contender.ts'
-import { toEvent } from './contenders/aftercommit.ts'
 import type { Claims, ClaimsResult } from './job.ts'
 import { eventMaker } from './load.ts'
 import { AWAY } from './scenes.ts'

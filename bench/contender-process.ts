@@ -1,7 +1,7 @@
 // The process of one contender: gets ready, waits for the word, does its job, tells the result, ends.
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Acks, measuredKafka } from './acks.ts'
+import { Acks } from './acks.ts'
 import { runClaims } from './claims.ts'
 import { type Contender, makeContender, type Stage } from './contender.ts'
 import {
@@ -15,6 +15,7 @@ import {
   WARM_UP_CONCURRENCY,
   WARM_UP,
 } from './job.ts'
+import { measuredKafka } from './kafkajs.ts'
 import { eventMaker, runLoad } from './load.ts'
 import { runOverhead } from './overhead.ts'
 import { runPolls } from './polls.ts'
@@ -35,6 +36,8 @@ const stage: Stage = {
   poolSize: POOL_SIZE,
   fresh: assignment.job.kind !== 'drain',
   kafka: measuredKafka(assignment.brokers, acks),
+  brokers: assignment.brokers,
+  acks,
 }
 
 const answer = await doJob(assignment.job).then(

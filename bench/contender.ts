@@ -1,6 +1,8 @@
 // What takes part in a benchmark. Each contender does the same business in the same database and sends the same
-// messages through the same kind of Kafka client; how an event gets from the one to the other is its own affair.
+// messages through kafkajs, or through @platformatic/kafka if its name says so; how an event gets from the one to the
+// other is its own affair.
 import type { Kafka } from 'kafkajs'
+import type { Acks } from './acks.ts'
 
 export interface BenchEvent {
   /** Counted up from 0 within a run: what arrived, and what did not, is told by it. */
@@ -20,6 +22,9 @@ export interface Stage {
   readonly topic: string
   /** Acks are noted by whoever sends through this, by the header `bench-id`. */
   readonly kafka: Pick<Kafka, 'producer'>
+  /** For a contender on another client, which has to note its acks as well. */
+  readonly brokers: readonly string[]
+  readonly acks: Acks
   /** Its best settings instead of its defaults. */
   readonly tuned: boolean
 }
@@ -34,13 +39,23 @@ export interface Contender {
   stop(): Promise<void>
 }
 
+/** A Kafka client, as an application uses it. Acks come from all replicas. */
+export interface Sender {
+  connect(): Promise<void>
+  /** In one call. */
+  send(events: readonly BenchEvent[]): Promise<unknown>
+  disconnect(): Promise<void>
+}
+
 /** Makes its tables, too, where they are not there yet. */
 export type MakeContender = (stage: Stage) => Promise<Contender>
 
 export const CONTENDERS = [
   'aftercommit',
+  'aftercommit-platformatic',
   'emit-in',
   'dual-write',
+  'dual-write-platformatic',
   'textbook',
   'pg-transactional-outbox-polling',
   'pg-transactional-outbox-wal',
@@ -49,6 +64,7 @@ export const CONTENDERS = [
   'pg-boss',
   'bare-idea',
   'kafkajs-only',
+  'platformatic-only',
   'postgres-only',
 ] as const
 

@@ -5,6 +5,7 @@ import type { Arena } from './arena.ts'
 
 const PACKAGES = [
   'kafkajs',
+  '@platformatic/kafka',
   'postgres',
   'pg',
   'drizzle-orm',

@@ -2,9 +2,9 @@
 // has to find out by itself that the transaction committed.
 import { createOutbox } from '../../dist/index.js'
 import { kafkaPublisher } from '../../dist/publishers/kafka/kafka-publisher.js'
+import { toEvent } from '../aftercommit.ts'
 import { openShop } from '../business.ts'
 import type { MakeContender } from '../contender.ts'
-import { toEvent } from './aftercommit.ts'
 
 export const make: MakeContender = async (stage) => {
   const { kafka, topic } = stage
