@@ -7,17 +7,36 @@ export interface Arrivals {
   readonly duplicates: number
 }
 
-export async function countArrivals(
+/** What arrived of the events with these numbers, if `expected` of them should have. */
+export function arrivalsOf(ids: readonly number[], expected: number): Arrivals {
+  const delivered = new Set(ids).size
+  return {
+    delivered,
+    lost: Math.max(0, expected - delivered),
+    duplicates: ids.length - delivered,
+  }
+}
+
+/** The same for each of several turns, whose events are numbered on: a turn has those before its end. */
+export function arrivalsByTurn(ids: readonly number[], ends: readonly number[]): Arrivals[] {
+  return ends.map((end, turn) => {
+    const from = ends[turn - 1] ?? 0
+    return arrivalsOf(
+      ids.filter((id) => id >= from && id < end),
+      end - from,
+    )
+  })
+}
+
+/** The numbers of the events in a topic. */
+export async function readIds(
   brokers: Parameters<typeof readTopic>[0],
   topic: string,
-  expected: number,
-): Promise<Arrivals> {
+): Promise<number[]> {
   const reader = await readTopic(brokers, topic)
   try {
     const messages = await reader.readToEnd()
-    const delivered = new Set(messages.map(({ headers }) => headers['bench-id'])).size
-    const lost = Math.max(0, expected - delivered)
-    return { delivered, lost, duplicates: messages.length - delivered }
+    return messages.map(({ headers }) => Number(headers['bench-id']))
   } finally {
     await reader.stop()
   }

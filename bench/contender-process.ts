@@ -9,21 +9,17 @@ import {
   type FromProcess,
   type Job,
   type JobResult,
-  type LoadResult,
   type ToProcess,
   type Usage,
-  WARM_UP_CONCURRENCY,
-  WARM_UP,
 } from './job.ts'
 import { measuredKafka } from './kafkajs.ts'
-import { eventMaker, runLoad } from './load.ts'
+import { eventMaker } from './load.ts'
+import { LoadLines } from './load-lines.ts'
 import { runOverhead } from './overhead.ts'
 import { runPolls } from './polls.ts'
 
 const POOL_SIZE = 20
 const CHUNK = 1_000
-const FIRST_UNITS = 10
-const MIN_UNITS = 10
 const START_MS = 3_000
 const PROGRESS_MS = 20
 
@@ -54,8 +50,9 @@ async function doJob(job: Job): Promise<JobResult> {
   const contender = await makeContender(assignment.contender, stage)
   try {
     switch (job.kind) {
-      case 'load':
-        return await load(contender, job)
+      case 'loads':
+        await contender.start()
+        return await serveLoads(contender)
       case 'leave-behind':
         await ready()
         await leaveBehind(contender, job.rows, job.payloadBytes)
@@ -75,32 +72,21 @@ async function doJob(job: Job): Promise<JobResult> {
   }
 }
 
-async function load(
-  contender: Contender,
-  { seconds, ...job }: Extract<Job, { kind: 'load' }>,
-): Promise<LoadResult> {
-  const sends = assignment.contender !== 'postgres-only'
-  const { perSecond: _, ...unpaced } = job
-  const warmJob = { ...unpaced, concurrency: Math.max(job.concurrency, WARM_UP_CONCURRENCY) }
-  let firstId = 0
-  let rate = 0
-  await contender.start()
-  // Few at first, as nobody knows yet how long they take. What would be too short to tell a rate by is left.
-  let warmUnits = FIRST_UNITS
-  let unitsLeft = WARM_UP.units
-  for (let left = WARM_UP.seconds; left > WARM_UP.seconds / 10 && unitsLeft > 0; ) {
-    const warm = await runLoad(contender, acks, { ...warmJob, units: warmUnits, firstId }, sends)
-    rate = warmUnits / warm.seconds
-    firstId += warm.committed
-    left -= warm.seconds
-    unitsLeft -= warmUnits
-    warmUnits = Math.ceil(Math.min(warmUnits * 10, rate * left, unitsLeft))
-  }
-  await ready()
+async function serveLoads(contender: Contender): Promise<Usage> {
   const usage = measureUsage()
-  const units = Math.max(MIN_UNITS, Math.round((job.perSecond ?? rate) * seconds))
-  const measured = await runLoad(contender, acks, { ...job, units, firstId }, sends)
-  return { ...measured, ...usage(), emitted: firstId + measured.committed }
+  const lines = new LoadLines(contender, acks, assignment.contender !== 'postgres-only')
+  let next = hear()
+  tell({ kind: 'ready' })
+  for (;;) {
+    const load = await next
+    if (typeof load === 'string') return usage()
+    await lines.warmUp(load)
+    await ready()
+    const used = measureUsage()
+    const result = await lines.measure(load)
+    next = hear()
+    tell({ kind: 'measured', result: { ...result, ...used() } })
+  }
 }
 
 async function leaveBehind(contender: Contender, rows: number, payloadBytes: number) {
@@ -130,10 +116,12 @@ async function ready(): Promise<void> {
 }
 
 async function told(word: ToProcess): Promise<void> {
-  for (;;) {
-    const [said] = (await once(process, 'message')) as [ToProcess]
-    if (said === word) return
-  }
+  while ((await hear()) !== word);
+}
+
+async function hear(): Promise<ToProcess> {
+  const [said] = (await once(process, 'message')) as [ToProcess]
+  return said
 }
 
 function tell(message: FromProcess): void {

@@ -1,5 +1,5 @@
-// What a contender's process is asked to do, and what it returns. One process does one job and ends, so that no
-// contender inherits another one's memory, warm caches or connections.
+// What a contender's process is asked to do, and what it returns. One process does one job for one contender, so that
+// none inherits another one's memory, warm caches or connections.
 import type { ContenderName } from './contender.ts'
 import type { Scene } from './scenes.ts'
 import type { Spread } from './spread.ts'
@@ -13,12 +13,16 @@ export interface Assignment {
   readonly job: Job
 }
 
-export type Job = Load | LeaveBehind | Drain | Idle | Polls | Claims | Overhead
+export type Job = Loads | LeaveBehind | Drain | Idle | Polls | Claims | Overhead
+
+/** Loads that the process is told one after another, until it is told to end. It gets warm before the first. */
+export interface Loads {
+  readonly kind: 'loads'
+}
 
 /** Units of work, one after another in so many lines, or at a pace. */
 export interface Load {
-  readonly kind: 'load'
-  /** About so long, by what the warm-up showed: slow and fast contenders take the same time. */
+  /** About so long, by what was seen before: slow and fast contenders take the same time. */
   readonly seconds: number
   readonly concurrency: number
   /** Units begin at this pace, whatever became of those before; `concurrency` is not looked at then. */
@@ -27,6 +31,8 @@ export interface Load {
   readonly payloadBytes: number
   /** How many aggregates the events belong to. @default each unit has its own */
   readonly keys?: number
+  /** If it is the first one of its process. @default WARM_UP */
+  readonly warmUp?: WarmUp
 }
 
 /** A process is warm after this many units of work, or after this time. */
@@ -44,6 +50,16 @@ export const WARM_UP_CONCURRENCY = 16
  * slow machine, half compiled.
  */
 export const WARM_UP: WarmUp = { units: 6_000, seconds: 15 }
+
+/** For a workload that no target is about. */
+export const SHORT_WARM_UP: WarmUp = { units: 2_000, seconds: 5 }
+
+/** For a process that is warm, and has not seen this kind of load. */
+export const NEW_LOAD: WarmUp = { units: 1_000, seconds: 2 }
+
+/** Units of the first portion, as nobody knows yet how long they take, and the fewest that are measured. */
+export const FIRST_UNITS = 10
+export const MIN_UNITS = 10
 
 /** Fills the table as an outage does. */
 export interface LeaveBehind {
@@ -91,7 +107,7 @@ export interface Usage {
 }
 
 export interface LoadResult extends Usage {
-  /** With the warm-ups. */
+  /** By the process so far, with the warm-ups. */
   readonly emitted: number
   readonly committed: number
   readonly seconds: number
@@ -124,8 +140,9 @@ export type JobResult = LoadResult | OverheadResult | PollsResult | ClaimsResult
 
 export type FromProcess =
   | { readonly kind: 'ready' }
+  | { readonly kind: 'measured'; readonly result: LoadResult }
   | { readonly kind: 'progress'; readonly acked: number }
   | { readonly kind: 'done'; readonly result: JobResult }
   | { readonly kind: 'failed'; readonly reason: string }
 
-export type ToProcess = 'go' | 'finish'
+export type ToProcess = 'go' | 'finish' | Load

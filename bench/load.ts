@@ -6,10 +6,10 @@ import type { BenchEvent, Contender } from './contender.ts'
 import type { Load, LoadResult, Usage } from './job.ts'
 import { spreadOf } from './spread.ts'
 
-const PATIENCE_MS = 60_000
+const PATIENCE_MS = 30_000
 
 /** A load with its number of units, and the number of its first event. */
-export interface Portion extends Omit<Load, 'kind' | 'seconds'> {
+export interface Portion extends Omit<Load, 'seconds' | 'warmUp'> {
   readonly units: number
   readonly firstId: number
 }

@@ -1,11 +1,9 @@
 // What a run found out, in the form in which it is kept: medians over the rounds, contender by contender.
-import type { Arena, Variant } from './arena.ts'
 import type { ContenderName } from './contender.ts'
 import type { ClaimsResult, OverheadResult } from './job.ts'
 import type { Scene } from './scenes.ts'
 import type { Spread } from './spread.ts'
-
-export type LoadTurn = Awaited<ReturnType<Arena['load']>>
+import type { Variant } from './turn.ts'
 
 export interface LoadFigures {
   readonly rounds: number
@@ -59,6 +57,14 @@ export interface Failure {
   readonly contender: ContenderName
   readonly turn: string
   readonly reason: string
+}
+
+/** How long the turns of a workload took. */
+export interface Spent {
+  readonly workload: string
+  readonly turns: number
+  readonly plannedSeconds: number
+  readonly seconds: number
 }
 
 /** By workload, then by contender; a workload that was left out is not there. */

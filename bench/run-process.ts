@@ -7,7 +7,8 @@ import type { Assignment, FromProcess, JobResult, ToProcess } from './job.ts'
 
 const ENTRY = fileURLToPath(new URL('./contender-process.ts', import.meta.url))
 const running = new Set<ChildProcess>()
-const LIMIT_MS = 300_000
+/** Since it was last told something. A process that stays for several loads waits while others take their turns. */
+const LIMIT_MS = 600_000
 
 /** It said what it could not do, or ended, or had to be ended, without a result. */
 export class ContenderFailed extends Error {}
@@ -18,6 +19,7 @@ export class ContenderProcess {
   readonly #exited: Promise<unknown>
   readonly #done: Promise<JobResult>
   readonly #ready: Promise<unknown>
+  readonly #limit: NodeJS.Timeout
   #complaints = ''
   acked = 0
 
@@ -29,9 +31,11 @@ export class ContenderProcess {
     this.#child.stderr!.on('data', (text) => {
       this.#complaints = `${this.#complaints}${String(text)}`.slice(-4_000)
     })
-    const limit = setTimeout(() => this.#child.kill('SIGKILL'), LIMIT_MS)
+    // One for each message that is waited for.
+    this.#child.setMaxListeners(0)
+    this.#limit = setTimeout(() => this.#child.kill('SIGKILL'), LIMIT_MS)
     this.#exited = once(this.#child, 'exit').finally(() => {
-      clearTimeout(limit)
+      clearTimeout(this.#limit)
       running.delete(this.#child)
     })
     this.#done = this.#hear('done').then(({ result }) => result)
@@ -50,7 +54,16 @@ export class ContenderProcess {
   }
 
   say(word: ToProcess): void {
-    this.#child.send(word)
+    this.#limit.refresh()
+    if (this.#child.connected) this.#child.send(word)
+  }
+
+  /** Says so, and waits for the next message of this kind. */
+  async ask<K extends FromProcess['kind']>(word: ToProcess, kind: K) {
+    if (!this.#child.connected) throw new ContenderFailed(`${this.#label}: ended while it waited`)
+    const reply = this.#hear(kind)
+    this.say(word)
+    return await reply
   }
 
   /** The result, once the process has ended. */

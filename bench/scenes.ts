@@ -1,6 +1,6 @@
 // What may be in the way of a claim: tables of our outbox, each filled with something that the claim cannot take.
 import postgres from 'postgres'
-import { settle, withClient } from './published-rows.ts'
+import { inChunks, settle, withClient } from './published-rows.ts'
 
 export const SCENES = [
   'nothing else',
@@ -76,15 +76,15 @@ const FILLS: Record<Scene, (client: postgres.Sql, rows: number) => Promise<void>
 async function insert(client: postgres.Sql, rows: number, like: Rows): Promise<void> {
   const { status, attempts, topic, dueIn, lane = null } = like
   const payload = JSON.stringify({ text: 'x'.repeat(PAYLOAD_BYTES) })
-  for (let from = 0; from < rows; from += CHUNK) {
+  await inChunks(rows, CHUNK, async (first, last) => {
     await client`insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload,
         headers, status, attempts, max_attempts, available_at, occurred_at)
       select ${newId(client)}, coalesce(${lane}::bigint, n), 'order',
         'order-' || coalesce(${lane}::bigint, n), 'OrderPlaced', ${topic}::text, ${payload}::text::json,
         '{}', ${status}::text, ${attempts}::int, 10,
         now() + ${dueIn}::text::interval + n * interval '1 ms', now()
-      from generate_series(${from + 1}::int, ${Math.min(from + CHUNK, rows)}::int) n`
-  }
+      from generate_series(${first}::int, ${last}::int) n`
+  })
 }
 
 // A UUIDv7, as the library makes them: it begins with the time.
@@ -98,11 +98,11 @@ function newId(client: postgres.Sql) {
 async function publish(client: postgres.Sql): Promise<void> {
   const [{ pages }] = await client<[{ pages: number }]>`
     select (pg_relation_size('outbox') / current_setting('block_size')::int)::int as pages`
-  for (let from = 0; from < pages; from += PAGES_AT_ONCE) {
+  await inChunks(pages, PAGES_AT_ONCE, async (first, last) => {
     await client`update outbox set status = 'published', published_at = now(), updated_at = now()
-      where ctid >= ${`(${from},0)`}::text::tid and ctid < ${`(${from + PAGES_AT_ONCE},0)`}::text::tid
+      where ctid >= ${`(${first - 1},0)`}::text::tid and ctid < ${`(${last},0)`}::text::tid
         and status = 'pending'`
-  }
+  })
 }
 
 /** Takes away what the claims of a turn published, so that the next one finds what this one found. */

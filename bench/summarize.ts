@@ -1,14 +1,8 @@
 // From the turns of all rounds to one figure each.
-import type { DrainResult } from './arena.ts'
 import type { ClaimsResult, OverheadResult } from './job.ts'
-import type {
-  ClaimFigures,
-  DrainFigures,
-  HistoryFigures,
-  LoadFigures,
-  LoadTurn,
-} from './results.ts'
+import type { ClaimFigures, DrainFigures, HistoryFigures, LoadFigures } from './results.ts'
 import { median, type Spread } from './spread.ts'
+import type { DrainResult, LoadTurn } from './turn.ts'
 
 export function summarizeLoads(turns: readonly LoadTurn[]): LoadFigures {
   const medianOf = (figure: (turn: LoadTurn) => number) => median(turns.map(figure))
