@@ -6,22 +6,29 @@ export function introText(contenders: string, versions: string): string {
 
 \`npm run bench\` generates this page. \`bench/results/latest.json\` holds every figure, and our ratio to each other
 contender. All contenders take turns on one machine, with one Postgres (fsync on) and one Kafka (one broker, acks from
-all replicas). Each turn has its own process, database and topic. A turn is measured once its process is warm: after
-6,000 units of work, or 15 seconds. A figure is the median of its rounds: five at 64 for those that a target is about, one for
-peers with their defaults and for the workloads from hotkey to payload, three for the rest. Only ratios within a run mean something,
-because another machine has other numbers; the CPU times hold for this one.
+all replicas). Each contender has its own process, database and topic, and only one of them has work to do at a time.
 
-After each turn the benchmark compares the topic with the committed events; if a drain was stopped before its end, with the
-acknowledged ones. "Lost" counts the events that are missing, "twice" those that came again.
+A process is measured once it is warm: after 6,000 units of work, or 15 seconds. It then does all loads that its contender
+takes part in, and waits while others take their turns. Contenders that decide a target at 64 begin again with a new process
+after three of their five rounds. Each drain has its own process. A figure is the median of its rounds. Contenders whose ratio is
+a target have five rounds at 64, and three at 16, for latency and in a drain. All others have one. Only ratios within a
+run mean something, because another machine has other numbers; the CPU times hold for this one.
+
+When a process has ended, the benchmark compares its topic with the committed events; if a drain was stopped before its end,
+with the acknowledged ones. "Lost" counts the events that are missing, "twice" those that came again. Nothing is measured
+meanwhile.
 
 The machine is noisy. "From, to" shows how far apart the rounds were. A target between them is "unclear": another run
 might say the opposite. Latency, history and a unit of work have no such range, so do not trust a narrow verdict on them.
 [Internals](internals/speed.md#where-the-rest-of-the-time-goes) explain where the time goes.
 
-"Latency" is the time from COMMIT to ack. "Unit" is the time that the caller of a unit of work waits. Only \`dual-write\`
+"Latency" is the time from COMMIT to ack. "Unit" is the time that the caller of a unit of work waits. Only a dual write
 lets its caller wait for the ack. In a workload without a pace, a contender that sends more slowly than it commits builds up a
 backlog: its latency only shows how long the turn was. Counts include all rounds. The workloads from hotkey to payload have
 only one peer, because the run would take too long otherwise.
+
+Contenders send through kafkajs. Those with \`platformatic\` in their name send through @platformatic/kafka: \`aftercommit\` with
+its own publisher for that client, \`dual-write\` with the client's \`producer.send()\`.
 
 ${contenders}
 
@@ -33,11 +40,23 @@ graphile-worker, @nest-native/messaging and pg-boss ask for Node 22. They ran on
 ${versions}.`
 }
 
+export function nodesText(versions: readonly string[]): string {
+  return `The benchmark ran on Node ${versions.join(' and ')}, and each version has its own table of targets: some bars are higher
+from Node 24 on. All other figures on this page are those of Node ${versions[0]}; \`bench/results\` holds the rest. In a clone, this
+runs all of it on Node 24:
+
+\`\`\`sh
+npx --yes --package node@24 -- npm run bench
+\`\`\``
+}
+
 export const WORKLOAD_TEXTS: Record<string, string> = {
   'throughput 16':
     '16 units of work run at once. Each has one event of 1,000 bytes, and the next begins when it ends.',
   'throughput 64':
     '64 units of work run at once. The pool has 20 connections, so a unit of work mostly waits for one of them.',
+  'throughput by default':
+    'The same with the defaults of the peers. Their processes are warm after 2,000 units of work or 5 seconds, and are measured for 3 seconds.',
   latency:
     '50 units of work begin each second, whether or not the earlier ones have ended. A contender that delivers fewer is left out.',
   hotkey: '16 units of work run at once, all for one aggregate.',
@@ -46,7 +65,7 @@ export const WORKLOAD_TEXTS: Record<string, string> = {
   'payload 100': '16 units of work run at once, each with one event of 100 bytes.',
   'payload 50000': 'The same with 50,000 bytes.',
   drain:
-    'One instance sends the rows of 1,000 bytes that an outage left behind, for at most 60 seconds. Peers get as many rows as they need for 15 seconds. Postgres CPU is the CPU time of all backends of the database, from start to end, divided by the events; autovacuum is not in it.',
+    'One instance sends the rows of 1,000 bytes that an outage left behind, for at most 30 seconds. Slower peers get as many rows as they need for 8 seconds. The first 20,000 rows are the warm-up. Postgres CPU is the CPU time of all backends of the database, from start to end, divided by the events; autovacuum is not in it.',
   'drain with two': 'Two instances send the same rows.',
   'drain with four': 'Four instances send 4,000 rows. The last column shows what they send twice.',
 }
@@ -55,13 +74,16 @@ export const CLAIMS_TEXT =
   'The fallback claims 100 events of 1,000 bytes, each in its own lane. Its publisher returns at once, and the fallback records the outcome. Other rows, also of 1,000 bytes, are in the way. Each claim takes its turn with one in an empty table: the ratio compares the two medians, so both meet the same machine. The first claim of a process is shown apart, because it may have to walk over these rows once.'
 
 export const HISTORY_TEXT =
-  'The table holds published rows, and the settings are the defaults. The benchmark times a round of the fallback that finds nothing, then drains 50,000 rows of 100 bytes.'
+  'The table holds published rows, and the settings are the defaults. The benchmark times a round of the fallback that finds nothing, then drains 30,000 rows of 100 bytes.'
 
 export const OVERHEAD_TEXT =
   'Units of work run one at a time, with a pause in between, and three kinds take turns. Each inserts a business row. One kind has no event, the others have one of 1,000 bytes.'
 
 export const COST_TEXT =
   "BEGIN and COMMIT are not counted. The statements include the business's own; `postgres-only` has no others. CPU and memory are those of the contender's process. Postgres and Kafka are not in them."
+
+export const SPENT_TEXT =
+  'How long the turns of each workload took, with the time for processes to start and to get warm, and for tables to be filled. The first load of a process includes its warm-up.'
 
 interface About {
   readonly what: string
@@ -78,6 +100,10 @@ export const CONTENDER_TEXTS: Record<ContenderName, About> = {
     driver: 'postgres.js, Drizzle',
     tuned: '`retention: 0`: deletes an event when it is published',
   },
+  'aftercommit-platformatic': {
+    ...MARK,
+    what: 'this library, on @platformatic/kafka',
+  },
   'emit-in': {
     ...MARK,
     what: 'this library with emitIn(): the application begins the transaction, and the library notices the COMMIT by itself',
@@ -85,6 +111,10 @@ export const CONTENDER_TEXTS: Record<ContenderName, About> = {
   'dual-write': {
     ...MARK,
     what: 'a mark: it commits, then sends and waits for the ack; a crash in between loses the event',
+  },
+  'dual-write-platformatic': {
+    ...MARK,
+    what: 'a mark: the same, on @platformatic/kafka',
   },
   textbook: {
     ...MARK,
@@ -97,6 +127,11 @@ export const CONTENDER_TEXTS: Record<ContenderName, About> = {
   'postgres-only': { ...MARK, what: 'a mark: it runs the same transactions and sends nothing' },
   'kafkajs-only': {
     what: 'a mark: it sends the same messages from memory, in batches of 500',
+    driver: '',
+    tuned: '',
+  },
+  'platformatic-only': {
+    what: 'a mark: the same, on @platformatic/kafka',
     driver: '',
     tuned: '',
   },

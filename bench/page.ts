@@ -1,7 +1,8 @@
-// docs/benchmarks.md and its plots, from the results of a whole run. Nothing on the page is written by hand.
+// docs/benchmarks.md and its plots, from the results of whole runs. Nothing on the page is written by hand.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { type Bar, plotBars, round } from './plot.ts'
-import type { DrainFigures, LoadFigures, Results } from './results.ts'
+import { majorOf, type Report } from './reports.ts'
+import type { DrainFigures, LoadFigures } from './results.ts'
 import { isMet, isUnclear, type Target } from './targets.ts'
 import {
   CLAIMS_TEXT,
@@ -9,24 +10,25 @@ import {
   COST_TEXT,
   HISTORY_TEXT,
   introText,
+  nodesText,
   OVERHEAD_TEXT,
+  SPENT_TEXT,
   WORKLOAD_TEXTS,
 } from './page-texts.ts'
 
 const DOCS = new URL('../docs/', import.meta.url)
 const PLOTS = new URL('./benchmarks/', DOCS)
 
-export interface Report extends Results {
-  readonly versions: Record<string, string>
-  readonly targets: readonly Target[]
-}
-
-export async function writePage(report: Report): Promise<void> {
+/** All figures of the first report, and of the others whether the targets were met. */
+export async function writePage([report, ...others]: readonly [
+  Report,
+  ...Report[],
+]): Promise<void> {
   await mkdir(PLOTS, { recursive: true })
   const { loads, drains } = report
-  const sections = [intro(report), targetTable(report.targets)]
+  const sections = [intro(report), targetTables([report, ...others])]
 
-  for (const [workload, figures] of Object.entries(loads)) {
+  for (const [workload, figures] of inOrder(loads)) {
     const file = `${workload.replaceAll(' ', '-')}.svg`
     const isLatency = workload === 'latency'
     const plot = isLatency
@@ -45,7 +47,7 @@ export async function writePage(report: Report): Promise<void> {
       `## ${titleOf(workload)}\n\n${WORKLOAD_TEXTS[workload]}\n\n![${workload}](benchmarks/${file})\n\n${loadTable(figures)}`,
     )
   }
-  for (const [workload, figures] of Object.entries(drains)) {
+  for (const [workload, figures] of inOrder(drains)) {
     const file = `${workload.replaceAll(' ', '-')}.svg`
     const bars = barsOf(figures, (one) => one.rowsPerSecond)
     await writeFile(new URL(file, PLOTS), plotBars(`${workload}: sent`, 'rows/s', bars))
@@ -59,6 +61,7 @@ export async function writePage(report: Report): Promise<void> {
     historyTable(report),
     overheadTable(report),
     costTable(loads['throughput 64']),
+    spentTable(report),
   )
   await writeFile(new URL('benchmarks.md', DOCS), `${sections.join('\n\n')}\n`)
 }
@@ -75,6 +78,15 @@ function contenderTable(): string {
   return table(['', 'what it is', 'driver', 'tuned'], rows)
 }
 
+/** One table for each version of Node, as some targets depend on it. */
+export function targetTables(reports: readonly Report[]): string {
+  const tables = reports.map(({ versions, targets }) => {
+    return `### Node ${majorOf(versions['node']!)}\n\n${targetTable(targets)}`
+  })
+  const text = nodesText(reports.map(({ versions }) => versions['node']!))
+  return `## Targets\n\n${[text, ...tables].join('\n\n')}`
+}
+
 function targetTable(targets: readonly Target[]): string {
   const rows = targets.map((target) => {
     const { key, is, target: bar, figure, range } = target
@@ -84,7 +96,7 @@ function targetTable(targets: readonly Target[]): string {
     const between = range ? range.map((end) => end.toFixed(2)).join(', ') : ''
     return [key, `${is} ${bar}`, figure === null ? '' : figure.toFixed(2), between, verdict]
   })
-  return `## Targets\n\n${table(['', 'target', 'measured', 'from, to', 'met'], rows)}`
+  return table(['', 'target', 'measured', 'from, to', 'met'], rows)
 }
 
 function loadTable(figures: Record<string, LoadFigures>): string {
@@ -187,6 +199,23 @@ function costTable(figures: Record<string, LoadFigures> = {}): string {
   ])
   const heads = ['', 'statements/event', 'WAL bytes/event', 'CPU s/10,000 events', 'peak RSS, MB']
   return `## Cost at 64 concurrent units of work\n\n${COST_TEXT}\n\n${table(heads, rows)}`
+}
+
+function spentTable({ spent }: Report): string {
+  const rows = spent.map(({ workload, turns, seconds }) => {
+    return [workload, String(turns), (seconds / 60).toFixed(1)]
+  })
+  const minutes = spent.reduce((sum, { seconds }) => sum + seconds, 0) / 60
+  rows.push(['together', '', minutes.toFixed(1)])
+  return `## The run\n\n${SPENT_TEXT}\n\n${table(['', 'turns', 'minutes'], rows)}`
+}
+
+/** As the texts are, whichever was run first. */
+function inOrder<T>(of: Record<string, T>): [string, T][] {
+  return Object.keys(WORKLOAD_TEXTS).flatMap((workload) => {
+    const found = of[workload]
+    return found ? [[workload, found]] : []
+  })
 }
 
 function barsOf<T>(figures: Record<string, T>, value: (one: T) => number): Bar[] {

@@ -20,10 +20,17 @@ interface Rated {
 }
 
 const OURS = 'aftercommit'
+const OURS_PLATFORMATIC = 'aftercommit-platformatic'
 const OURS_DELETING = nameOf({ contender: OURS, tuned: true })
 
-export function judgeTargets(results: Results): Target[] {
-  return [...speedTargets(results), ...claimTargets(results), ...standingTargets(results)]
+/** `node` is the major version that the run was on. */
+export function judgeTargets(results: Results, node: number): Target[] {
+  return [
+    ...speedTargets(results),
+    ...platformaticTargets(results, node),
+    ...claimTargets(results),
+    ...standingTargets(results),
+  ]
 }
 
 /** How fast we are beside others, and what Postgres pays for it. */
@@ -67,6 +74,40 @@ function speedTargets({ loads, drains, overhead }: Results): Target[] {
     atLeast('drain against the best peer', 1.4, drained, bestPeer(drain, drainRate)),
     cpuOf('Postgres CPU for a drained event, in µs', 42, drain?.[OURS]),
     cpuOf('Postgres CPU for a drained event with retention: 0, in µs', 34, drain?.[OURS_DELETING]),
+  ]
+}
+
+/** The same with the other Kafka client. Peers stay on kafkajs. From Node 24 on, drains have to be faster. */
+function platformaticTargets({ loads, drains }: Results, node: number): Target[] {
+  const [at64, drain] = [loads['throughput 64'], drains['drain']]
+  const rate64 = loadRate(at64?.[OURS_PLATFORMATIC])
+  const drained = drainRate(drain?.[OURS_PLATFORMATIC])
+  const since24 = node >= 24
+  return [
+    atLeast(
+      'throughput against dual-write, 64 concurrent, both on @platformatic/kafka',
+      0.75,
+      rate64,
+      loadRate(at64?.['dual-write-platformatic']),
+    ),
+    atLeast(
+      'throughput on @platformatic/kafka against the best peer, 64 concurrent',
+      2,
+      rate64,
+      bestPeer(at64, loadRate),
+    ),
+    atLeast(
+      'drain on @platformatic/kafka against kafkajs-only',
+      since24 ? 0.65 : 0.55,
+      drained,
+      drainRate(drain?.['kafkajs-only']),
+    ),
+    atLeast(
+      'drain on @platformatic/kafka against the best peer',
+      since24 ? 2.2 : 1.8,
+      drained,
+      bestPeer(drain, drainRate),
+    ),
   ]
 }
 
@@ -155,10 +196,14 @@ export function isMet({ is, target, figure }: Target): boolean | null {
 /** Whether nothing of ours was lost and each of our turns came to a figure. A missed target is one like any other. */
 export function isSound({ loads, drains, history, failures }: Results): boolean {
   const figures = [...Object.values(loads), ...Object.values(drains)].flatMap(
-    (of): { readonly lost: number }[] => [of[OURS], of[OURS_DELETING]].filter((one) => !!one),
+    (of): { readonly lost: number }[] =>
+      [of[OURS], of[OURS_DELETING], of[OURS_PLATFORMATIC]].filter((one) => !!one),
   )
   const lost = [...figures, ...history].reduce((sum, one) => sum + one.lost, 0)
-  return lost === 0 && !failures.some(({ contender }) => contender === OURS)
+  const failed = failures.some(({ contender }) => {
+    return contender === OURS || contender === OURS_PLATFORMATIC
+  })
+  return lost === 0 && !failed
 }
 
 function atLeast(key: string, target: number, mine?: Rated, other?: Rated): Target {

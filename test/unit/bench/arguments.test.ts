@@ -13,3 +13,8 @@ it('runs everything unless it is told what', () => {
   expect(parseBenchArguments(['--quick']).only).not.toContain('hotkey')
   expect(parseBenchArguments(['--only', 'hotkey']).only).toEqual(['hotkey'])
 })
+
+it('runs nothing where only the page is to be written', () => {
+  expect(parseBenchArguments(['--page']).pageOnly).toBe(true)
+  expect(parseBenchArguments([]).pageOnly).toBe(false)
+})

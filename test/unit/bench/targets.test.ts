@@ -39,8 +39,8 @@ function claims(scene: ClaimFigures['scene'], ratioEach: number[]): ClaimFigures
   return { scene, rows: 1, rounds: 3, ...times, ratio: median(ratioEach), ratioEach }
 }
 
-const figureOf = (results: Results, key: string) =>
-  judgeTargets(results).find((target) => target.key === key)
+const figureOf = (results: Results, key: string, node = 20) =>
+  judgeTargets(results, node).find((target) => target.key === key)
 
 describe('the figures of a benchmark', () => {
   it('are judged against the fastest peer, whether that is tuned or not', () => {
@@ -56,6 +56,48 @@ describe('the figures of a benchmark', () => {
     expect(judged.figure).toBe(2)
     expect(isMet(judged)).toBe(true)
     expect(isMet({ ...judged, figure: 1.79 })).toBe(false)
+  })
+
+  it('are compared with a dual write on the same Kafka client', () => {
+    const busy = {
+      aftercommit: load(700),
+      'dual-write': load(1_000),
+      'aftercommit-platformatic': load(900),
+      'dual-write-platformatic': load(1_200),
+      'pg-boss (tuned)': load(500),
+    }
+    const results = { ...noResults(), loads: { 'throughput 64': busy } }
+    const judge = (key: string) => figureOf(results, key)!
+    const against = 'throughput against dual-write, 64 concurrent'
+    expect(judge(against)).toMatchObject({ figure: 0.7, target: 0.65 })
+    const same = judge(`${against}, both on @platformatic/kafka`)
+    expect(same).toMatchObject({ figure: 0.75, target: 0.75 })
+    expect(isMet(same)).toBe(true)
+    const peer = judge('throughput on @platformatic/kafka against the best peer, 64 concurrent')
+    expect(peer).toMatchObject({ figure: 1.8, target: 2 })
+  })
+
+  it('have to be better in a drain with @platformatic/kafka from Node 24 on', () => {
+    const drains = {
+      drain: {
+        'aftercommit-platformatic': drain(12),
+        'kafkajs-only': drain(20),
+        'pg-boss (tuned)': drain(6),
+      },
+    }
+    const results = { ...noResults(), drains }
+    const bars = [20, 22, 24, 26].map((node) => {
+      const mark = figureOf(results, 'drain on @platformatic/kafka against kafkajs-only', node)!
+      const peer = figureOf(results, 'drain on @platformatic/kafka against the best peer', node)!
+      expect([mark.figure, peer.figure]).toEqual([0.6, 2])
+      return [mark.target, isMet(mark), peer.target, isMet(peer)]
+    })
+    expect(bars).toEqual([
+      [0.55, true, 1.8, true],
+      [0.55, true, 1.8, true],
+      [0.65, false, 2.2, false],
+      [0.65, false, 2.2, false],
+    ])
   })
 
   it('say what Postgres pays for an event, by default and where published rows are deleted', () => {
@@ -101,7 +143,7 @@ describe('the figures of a benchmark', () => {
   })
 
   it('are missing, not met, for what was not run', () => {
-    const targets = judgeTargets(noResults())
+    const targets = judgeTargets(noResults(), 20)
     expect(targets.every(({ figure }) => figure === null)).toBe(true)
     expect(targets.map(isMet)).not.toContain(true)
   })
@@ -130,6 +172,7 @@ describe('the figures of a benchmark', () => {
     expect(isSound(of({ aftercommit: load(1), 'pg-boss': missed }))).toBe(true)
     expect(isSound(of({ aftercommit: missed }))).toBe(false)
     expect(isSound(of({ 'aftercommit (retention: 0)': missed }))).toBe(false)
+    expect(isSound(of({ 'aftercommit-platformatic': missed }))).toBe(false)
     expect(isSound({ ...noResults(), history })).toBe(false)
     expect(isSound({ ...noResults(), failures: [failure] })).toBe(false)
     expect(isSound({ ...noResults(), failures: [{ ...failure, contender: 'pg-boss' }] })).toBe(true)
