@@ -17,7 +17,7 @@ interface ClientError extends Error {
   readonly type?: unknown
   readonly apiId?: unknown
   /** Set by @platformatic/kafka: what the broker wrote. */
-  readonly serverErrorMessage?: unknown
+  readonly serverErrorMessage?: string
 }
 
 // Kafka also refuses this way when a request overtakes the new login of its connection. Then a new connection gets in.
@@ -89,7 +89,7 @@ function ofPlatformatic(error: ClientError): Obstacle | undefined {
   // The client's own complaints, such as a provider that threw, have texts of their own.
   if (error.message !== 'SASL authentication failed.') return noLogin(error.message)
   const said = causes.map((cause) => cause.serverErrorMessage).find((one) => one)
-  return refused(String(said ?? causes.at(-1)?.message ?? error.message))
+  return refused(said ?? causes.at(-1)?.message ?? error.message)
 }
 
 function refused(said: string): Obstacle {
