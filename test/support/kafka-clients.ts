@@ -8,7 +8,7 @@ import { platformaticKafkaPublisher } from '../../src/publishers/platformatic-ka
 export const KAFKA_CLIENT_NAMES = ['kafkajs', 'platformatic'] as const
 export type KafkaClientName = (typeof KAFKA_CLIENT_NAMES)[number]
 
-export interface KafkaClientOptions {
+interface KafkaClientOptions {
   /** 0 is for tests in which the broker is away. */
   readonly retries?: number
   readonly envelope?: Envelope
