@@ -1,7 +1,7 @@
 // Kafka as it is run: three brokers, every topic on all of them, an ack when two have the message. Whatever happens to
 // one of them, each committed event arrives in the order of its aggregate, and none pays with an attempt. With two of
 // them gone, events wait.
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Publisher, PublishResult } from '../../../src/index.ts'
 import { outboxEvent } from '../../support/doubles/sample-events.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
@@ -140,6 +140,8 @@ describeWithOwnKafka('a cluster of three brokers', () => {
         const topic = uniqueName('frozen')
         const settings = { 'min.insync.replicas': '1' }
         await createTopic(cluster.directBrokers, topic, 3, { replicas: 1, settings })
+        // Otherwise it has no leader in tests that stop a broker.
+        onTestFinished(() => deleteTopic(topic))
         const leaders = await Promise.all([0, 1, 2].map((n) => cluster.findLeader(topic, n)))
         expect(new Set(leaders).size).toBe(3)
         const open = publisher(cluster.brokers, PATIENCE)
