@@ -17,7 +17,8 @@ export interface Publisher {
   readonly settlesWithinMs?: number
   /**
    * The scope in which a consumer can observe order: one topic, or everything that goes through this publisher. Events
-   * of one aggregate are sent in the order in which they were saved within one scope, and in parallel across scopes.
+   * of one aggregate are sent in the order in which they were saved within one scope, and in parallel across scopes. With
+   * 'topic', no batch has events of two topics.
    * @default 'publisher'
    */
   readonly orderScope?: OrderScope

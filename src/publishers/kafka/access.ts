@@ -17,7 +17,7 @@ interface ClientError extends Error {
   readonly type?: unknown
   readonly apiId?: unknown
   /** Set by @platformatic/kafka: what the broker wrote. */
-  readonly serverErrorMessage?: string
+  readonly serverErrorMessage?: unknown
 }
 
 // Kafka also refuses this way when a request overtakes the new login of its connection. Then a new connection gets in.
@@ -88,7 +88,8 @@ function ofPlatformatic(error: ClientError): Obstacle | undefined {
   if (broken) return brokenOff(broken.message)
   // The client's own complaints, such as a provider that threw, have texts of their own.
   if (error.message !== 'SASL authentication failed.') return noLogin(error.message)
-  const said = causes.map((cause) => cause.serverErrorMessage).find((one) => one)
+  const texts = causes.map(({ serverErrorMessage }) => serverErrorMessage)
+  const said = texts.find((text) => typeof text === 'string')
   return refused(said ?? causes.at(-1)?.message ?? error.message)
 }
 
