@@ -18,7 +18,7 @@ export interface Publisher {
   /**
    * The scope in which a consumer can observe order: one topic, or everything that goes through this publisher. Events
    * of one aggregate are sent in the order in which they were saved within one scope, and in parallel across scopes. With
-   * 'topic', no batch has events of two topics.
+   * 'topic', batches are made topic by topic.
    * @default 'publisher'
    */
   readonly orderScope?: OrderScope
