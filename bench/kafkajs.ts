@@ -3,7 +3,7 @@ import { Kafka, logLevel, type Producer, type ProducerConfig } from 'kafkajs'
 import type { Acks } from './acks.ts'
 import { messageOf, type Sender, type Stage } from './contender.ts'
 
-/** The same client for everybody, but for the contenders that are named after another one. */
+/** The client of all contenders, except those named after another one. */
 export function measuredKafka(brokers: readonly string[], acks: Acks): Pick<Kafka, 'producer'> {
   const kafka = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING })
   return {

@@ -16,7 +16,7 @@ export const FROM_MEMORY: readonly ContenderName[] = ['kafkajs-only', 'platforma
 
 export interface LoadTurn extends LoadResult {
   readonly cost: ServerCost
-  /** null: it sends nothing, or nobody has looked yet. */
+  /** null: it sends nothing, or the topic has not been read yet. */
   arrivals: Arrivals | null
 }
 

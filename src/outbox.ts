@@ -35,7 +35,7 @@ import { Unrouted } from './upkeep/unrouted.ts'
 /** The limit for closing connections, after everything has been sent or given up. */
 const CLOSE_TIMEOUT_MS = 2_000
 /** As much of stopTimeout is kept for closing. A client that is still connecting may take longer; it goes on alone. */
-const LEAST_CLOSE_MS = 500
+const KEPT_FOR_CLOSING_MS = 500
 
 /** Keeps the process alive until stop() resolves, even if nothing else is left to do. */
 const KEEP_ALIVE = { keepAlive: true }
@@ -248,7 +248,7 @@ class HybridOutbox<
   async #stop(): Promise<void> {
     const { stopTimeoutMs, logger } = this.#options
     const closesAt = performance.now() + stopTimeoutMs
-    const drainsUntil = closesAt - Math.min(LEAST_CLOSE_MS, stopTimeoutMs / 4)
+    const drainsUntil = closesAt - Math.min(KEPT_FOR_CLOSING_MS, stopTimeoutMs / 4)
     await raceTimeout(this.#emitIn.stop(), CLOSE_TIMEOUT_MS, KEEP_ALIVE)
     const drainMs = drainsUntil - performance.now()
     if ((await raceTimeout(this.#delivery.drain(), drainMs, KEEP_ALIVE)) === 'late') {
@@ -264,7 +264,7 @@ class HybridOutbox<
     this.#recorder.setPatience(false)
     const loops = [this.#renewLoop, this.#cleanLoop, this.#checkLoop]
     const closed = Promise.all([...loops.map((loop) => loop.stop()), this.#delivery.close()])
-    const leftMs = Math.max(LEAST_CLOSE_MS, closesAt - performance.now())
+    const leftMs = Math.max(KEPT_FOR_CLOSING_MS, closesAt - performance.now())
     const closeMs = Math.min(CLOSE_TIMEOUT_MS, leftMs)
     await raceTimeout(closed, closeMs, KEEP_ALIVE)
     logger.info({}, 'outbox stopped')

@@ -11,6 +11,8 @@ import type { LeasedEvent } from './leased-event.ts'
 
 const FIRST_PROBE_MS = 500
 const LAST_PROBE_MS = 2_000
+/** A topic without any event for this long has no trouble: another instance may have sent what it had. */
+const FORGET_MS = 60_000
 
 const TEXTS = {
   level: 'warn',
@@ -39,6 +41,8 @@ interface OpenCircuit {
   error: Error
   /** Whether a claim has just found no event to probe it with. */
   hasNoProbe: boolean
+  /** Since when claims have found none, by performance.now(). */
+  unprobedSince: number | null
   readonly trouble: Trouble
 }
 
@@ -181,6 +185,8 @@ export class Circuits {
   noProbeFor(topic: string): void {
     const circuit = this.#open.get(topic)
     if (circuit?.state !== 'half-open' || circuit.hasNoProbe) return
+    circuit.unprobedSince ??= performance.now()
+    if (performance.now() - circuit.unprobedSince >= FORGET_MS) return this.#forget(topic)
     circuit.hasNoProbe = true
     circuit.timer = setTimeout(() => {
       circuit.hasNoProbe = false
@@ -212,6 +218,7 @@ export class Circuits {
       timer,
       error,
       hasNoProbe: false,
+      unprobedSince: null,
       trouble,
     })
     const publisher = this.#publisher
@@ -230,9 +237,13 @@ export class Circuits {
   #close(destination: Destination): void {
     const circuit = this.#open.get(destination)
     if (!circuit) return
-    clearTimeout(circuit.timer)
-    this.#open.delete(destination)
     circuit.trouble.end({ publisher: this.#publisher, topic: destination })
+    this.#forget(destination)
+  }
+
+  #forget(destination: Destination): void {
+    clearTimeout(this.#open.get(destination)?.timer)
+    this.#open.delete(destination)
     this.#lifecycle.tell('circuit:closed', this.#signal(destination))
     this.#bell.ring()
   }

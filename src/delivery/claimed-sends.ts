@@ -1,6 +1,6 @@
 // Sends what a claim took, in batches as the publisher wants them: by lane, by topic, or all at once. Where they are by
-// topic, a round does not wait for one that takes long: the send goes on without it, and while two of a topic do, nothing
-// more of that topic is claimed. So a topic that hangs costs the others a second, not the time until it is given up.
+// topic, a round does not wait for one that takes long: the send goes on without it. While a topic has two sends under way,
+// nothing more of it is claimed. So a topic that hangs costs the others a second, not the time until it is given up.
 import { groupBy } from '../runtime/group-by.ts'
 import { raceTimeout } from '../runtime/race-timeout.ts'
 import type { Bell } from '../runtime/bell.ts'
@@ -12,7 +12,7 @@ import type { Sender } from './send.ts'
 /** How long a round waits for a topic. */
 const PATIENCE_MS = 1_000
 /** As many as there are rounds at once, so that a broker that is merely slow is kept busy. */
-const MOST_SLOW = 2
+const MOST_PER_TOPIC = 2
 
 export interface ClaimedSendsParts {
   readonly publisher: Pick<Publisher, 'orderScope' | 'perLane'>
@@ -24,8 +24,8 @@ export interface ClaimedSendsParts {
 
 export class ClaimedSends {
   readonly #parts: ClaimedSendsParts
-  /** The sends that no round waits for any more, by topic. */
-  readonly #slow = new Map<string, Set<Promise<void>>>()
+  /** The sends under way, by topic. */
+  readonly #sending = new Map<string, Set<Promise<void>>>()
 
   constructor(parts: ClaimedSendsParts) {
     this.#parts = parts
@@ -47,28 +47,30 @@ export class ClaimedSends {
 
   /** Topics of which nothing more may be claimed now. */
   get busyTopics(): string[] {
-    return [...this.#slow].flatMap(([topic, { size }]) => (size < MOST_SLOW ? [] : [topic]))
+    return [...this.#sending].flatMap(([topic, { size }]) => (size < MOST_PER_TOPIC ? [] : [topic]))
   }
 
-  /** Resolves when all sends are recorded. */
+  /** Resolves when the sends that are under way now are recorded. */
   async idle(): Promise<void> {
-    while (this.#slow.size > 0) {
-      await Promise.all([...this.#slow.values()].flatMap((sends) => [...sends]))
-    }
+    await Promise.all([...this.#sending.values()].flatMap((sends) => [...sends]))
   }
 
   async #sendTopic(topic: string, part: readonly LeasedEvent[]): Promise<void> {
     const sending = this.#sendPart(part)
-    if ((await raceTimeout(sending, PATIENCE_MS)) !== 'late') return
-    void this.#leaveAlone(topic, sending)
+    const over = this.#watch(topic, sending)
+    if ((await raceTimeout(sending, PATIENCE_MS)) === 'late') void this.#ringAfter(over)
   }
 
-  async #leaveAlone(topic: string, sending: Promise<void>): Promise<void> {
-    const sends = this.#slow.get(topic) ?? new Set()
-    this.#slow.set(topic, sends.add(sending))
+  async #watch(topic: string, sending: Promise<void>): Promise<void> {
+    const sends = this.#sending.get(topic) ?? new Set()
+    this.#sending.set(topic, sends.add(sending))
     await sending
     sends.delete(sending)
-    if (sends.size === 0) this.#slow.delete(topic)
+    if (sends.size === 0) this.#sending.delete(topic)
+  }
+
+  async #ringAfter(over: Promise<void>): Promise<void> {
+    await over
     this.#parts.freed.ring()
   }
 

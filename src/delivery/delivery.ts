@@ -57,9 +57,11 @@ export class Delivery implements NextStep {
     const rounds = await this.#context.runInAsyncScope(() =>
       Promise.all(
         this.#pipelines.map(async ({ fallback }) => {
-          const round = await fallback.runOnce()
-          await fallback.idle()
-          return round
+          try {
+            return await fallback.runOnce()
+          } finally {
+            await fallback.idle()
+          }
         }),
       ),
     )

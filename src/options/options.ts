@@ -67,7 +67,10 @@ export interface OutboxOptions<
    * reach and records nothing; a late ack still counts. Must be shorter than threshold. @default '5s'
    */
   publishTimeout?: Duration
-  /** How long stop() takes at most. Sends under way may finish in all but the last half second of it. @default '10s' */
+  /**
+   * How long stop() takes, unless the database does not answer. Sends under way may finish in all but the last half second
+   * of it. @default '10s'
+   */
   stopTimeout?: Duration
   /**
    * How many events the immediate path holds in memory. Beyond that, new events stay in the table for the fallback:

@@ -27,6 +27,9 @@ const WRONG_STATE =
 const WRONG_MECHANISM =
   "Kafka refused the SASL mechanism of the client (UNSUPPORTED_SASL_MECHANISM); use one of the broker's sasl.enabled.mechanisms"
 
+const CLIENT_CERTIFICATE =
+  'the Kafka broker did not accept the certificate of the client, or demands one; pass cert and key in the TLS options of the client'
+
 /** Returns what keeps the client out, or undefined if the error is about something else. */
 export function findObstacle(error: Error): Obstacle | undefined {
   const causes = [...causesOf(error)]
@@ -57,6 +60,8 @@ function* causesOf(error: unknown): Generator<ClientError> {
 /** Node's codes, which both clients keep. */
 function ofCertificate({ code, message }: ClientError): Obstacle | undefined {
   if (typeof code !== 'string' || !/CERT|^UNABLE_TO_VERIFY/.test(code)) return undefined
+  if (code.includes('_ALERT_'))
+    return { message: `${CLIENT_CERTIFICATE} (${code})`, mayPass: false }
   const said = message.replace(/^Connection error: /, '')
   return {
     message: `the client does not accept the certificate of the Kafka broker (${code}): ${said}; ${certificateRemedy(code)}`,

@@ -1,9 +1,9 @@
 // Matches acks to events. An ack has a topic, a partition and the offset of its first message; the rest is counting.
 import type { RecordMetadata } from 'kafkajs'
-import { PublishError } from '../../errors.ts'
 import type { Outgoing } from './batch.ts'
+import { missingAck } from './errors.ts'
 import type { KafkaPartitions } from './partitions.ts'
-import type { PublishFailure, PublishResult } from '../../event/publish-result.ts'
+import type { PublishResult } from '../../event/publish-result.ts'
 
 export function matchAcks(
   batch: readonly Outgoing[],
@@ -28,10 +28,3 @@ export function matchAcks(
 }
 
 /** A response that leaves a partition out says nothing about it, so its events go again. */
-export function missingAck(topic: string): PublishFailure {
-  const error = new PublishError(
-    'PUBLISH_FAILED',
-    `Kafka's response has no acknowledgement for this event's partition of '${topic}'`,
-  )
-  return { ok: false, kind: 'transient', error, blames: 'topic' }
-}

@@ -86,3 +86,11 @@ export function refuseTopic(topic: string): PublishFailure | undefined {
   )
   return { ok: false, kind: 'permanent', error }
 }
+
+export function missingAck(topic: string): PublishFailure {
+  const error = new PublishError(
+    'PUBLISH_FAILED',
+    `Kafka's response has no acknowledgement for this event's partition of '${topic}'`,
+  )
+  return { ok: false, kind: 'transient', error, blames: 'topic' }
+}

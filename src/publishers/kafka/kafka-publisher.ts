@@ -61,7 +61,7 @@ export interface KafkaPublisherOptions {
 
 const KNOWN = ['kafka', 'producer', 'retries', 'requestTimeout', 'maxRequestBytes', 'envelope']
 
-/** Reconnecting adds to the time of a request: kafkajs tries it six times by default, over about 15 s. */
+/** Reconnecting adds to the time of a request: kafkajs tries it six times by default, over nine seconds and more. */
 const RECONNECT_MS = 15_000
 
 export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
@@ -170,20 +170,27 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   ): Promise<PublishResult[] | PublishFailure> {
     if (performance.now() > batch.closesAt) return TOOK_TOO_LONG
     const { topic } = chunk[0]!.event
+    const messages = chunk.map(({ message }) => message)
+    const request = { ...settings, topicMessages: [{ topic, messages }] }
+    const lines = own?.of(topic)
+    const closings = lines?.closings
+    let distrust = () => {}
     try {
-      const messages = chunk.map(({ message }) => message)
-      const request = { ...settings, topicMessages: [{ topic, messages }] }
-      const acks = own
-        ? await own.of(topic).use(({ producer }) => producer.sendBatch(request))
+      const acks = lines
+        ? await lines.use(({ producer }, distrustLine) => {
+            distrust = distrustLine
+            return producer.sendBatch(request)
+          })
         : await given!.sendBatch(request)
       return matchAcks(chunk, acks, partitions)
     } catch (thrown) {
       const error = toError(thrown)
       const failure = classifyKafkaError(topic, error)
-      if (failure.kind === 'transient') own?.of(topic).distrust()
+      if (failure.kind === 'transient') distrust()
       // kafkajs sends requests while a connection logs in again, and Kafka refuses them and ends it. A new one gets in.
-      const overtook = own !== undefined && findObstacle(error)?.mayPass === true
-      return overtook && !again ? await trySend(chunk, batch, true) : failure
+      const overtook = findObstacle(error)?.mayPass === true && lines?.closings === closings
+      const mayGoAgain = !again && lines && overtook && performance.now() <= batch.closesAt
+      return mayGoAgain ? await trySend(chunk, batch, true) : failure
     }
   }
 

@@ -1,4 +1,4 @@
-// A kafkajs producer that can say why it does not connect. kafkajs keeps trying for ten seconds or longer and reports the
+// A kafkajs producer that can say why it does not connect. kafkajs keeps trying for nine seconds by default and reports the
 // cause only when it gives up, so the errors of its sockets are watched meanwhile. Those of TLS connections cannot be.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'

@@ -38,6 +38,7 @@ export class ProducerLines<P extends Connectable> {
   readonly #makeProducer: () => P
   readonly #lines = new Set<Line<P>>()
   #current: Line<P> | null = null
+  #closings = 0
 
   constructor(makeProducer: () => P) {
     this.#makeProducer = makeProducer
@@ -47,23 +48,31 @@ export class ProducerLines<P extends Connectable> {
     await waitUntilReady(this.#take())
   }
 
-  async use<T>(send: (producer: P) => Promise<T>): Promise<T> {
+  /** `distrust` marks the producer as failed, so that the next send does not use it. */
+  async use<T>(send: (producer: P, distrust: () => void) => Promise<T>): Promise<T> {
     const line = this.#take()
     const call = beginCall(line)
+    const distrust = () => {
+      line.failed = true
+    }
     try {
-      await waitUntilReady(line)
-      return await send(line.producer)
+      await waitUntilReady(line).catch((error: unknown) => {
+        distrust()
+        throw error
+      })
+      return await send(line.producer, distrust)
     } finally {
       this.#endCall(line, call)
     }
   }
 
-  /** Marks the current line as failed, so that the next send does not use it. */
-  distrust(): void {
-    if (this.#current) this.#current.failed = true
+  /** How often it was closed. A send that sees this change must not begin again: it would open what is never closed. */
+  get closings(): number {
+    return this.#closings
   }
 
   async disconnect(): Promise<void> {
+    this.#closings += 1
     this.#current = null
     await Promise.all([...this.#lines].map((line) => this.#close(line)))
   }

@@ -162,7 +162,8 @@ function openLine(
     connect: async () => {
       try {
         const asked = producer.metadata({ topics: [] })
-        await limit('connecting', requestTimeoutMs + connectTimeoutMs, asked)
+        // A frozen broker lets it connect and never answers; the next line begins with another one.
+        await limit('connecting', 2 * connectTimeoutMs, asked)
       } catch (thrown) {
         throw explainConnect(connectError(thrown))
       }

@@ -9,10 +9,9 @@ import type { Producer } from '@platformatic/kafka'
 import { toError } from '../../errors.ts'
 import { groupBy } from '../../runtime/group-by.ts'
 import { findObstacle } from '../kafka/access.ts'
-import { missingAck } from '../kafka/acks.ts'
 import type { KafkaBatch, Outgoing } from '../kafka/batch.ts'
 import { chunksOf } from '../kafka/chunks.ts'
-import { classifyProtocolError, refusesTopic } from '../kafka/errors.ts'
+import { classifyProtocolError, missingAck, refusesTopic } from '../kafka/errors.ts'
 import type { ProducerLines } from '../kafka/producer-lines.ts'
 import { TOOK_TOO_LONG } from '../publisher.ts'
 import {
@@ -75,11 +74,13 @@ export class TopicSend {
   readonly #topic: string
   readonly #batch: KafkaBatch
   readonly #parts: TopicSendParts
+  readonly #closings: number
 
   constructor(topic: string, batch: KafkaBatch, parts: TopicSendParts) {
     this.#topic = topic
     this.#batch = batch
     this.#parts = parts
+    this.#closings = parts.lines.closings
   }
 
   async run(outgoing: readonly Outgoing[]): Promise<void> {
@@ -100,15 +101,19 @@ export class TopicSend {
     }
     let divided = parts
     let sent: Sent[]
+    let distrustLine = () => {}
     try {
-      sent = await this.#parts.lines.use(async ({ producer }) => {
+      sent = await this.#parts.lines.use(async ({ producer }, distrust) => {
+        distrustLine = distrust
         const leaders = await this.#findLeaders(producer)
         divided = parts[0]!.partition === -1 ? this.#divide(parts[0]!, leaders.length) : parts
-        return await this.#request(producer, this.#takeHeads(divided), leaders)
+        const sends = await this.#request(producer, this.#takeHeads(divided), leaders)
+        if (sends.some(({ answer }) => answer.isSilent)) distrust()
+        return sends
       })
     } catch (thrown) {
       // Not even the leaders are known.
-      if (isTimeout(toError(thrown))) this.#parts.lines.distrust()
+      if (isTimeout(toError(thrown))) distrustLine()
       sent = [{ heads: this.#takeHeads(divided), answer: readFailure(thrown) }]
     }
     for (const { heads, answer } of sent) {
@@ -176,9 +181,7 @@ export class TopicSend {
       const sending = producer.send({ messages, acks: -1 })
       return readSuccess(await limit('the request', this.#parts.requestTimeoutMs, sending))
     } catch (thrown) {
-      const answer = readFailure(thrown)
-      if (answer.isSilent) this.#parts.lines.distrust()
-      return answer
+      return readFailure(thrown)
     }
   }
 
@@ -197,7 +200,8 @@ export class TopicSend {
     const error = answer === 'missing' ? null : answer.error
     const type = error ? protocolName(error) : ''
     const failure = error ? classifyProtocolError(topic, error, type) : missingAck(topic)
-    const mayPass = error && !isTimeout(error) && findObstacle(error)?.mayPass !== false
+    const isOpen = this.#parts.lines.closings === this.#closings
+    const mayPass = error && isOpen && !isTimeout(error) && findObstacle(error)?.mayPass !== false
     if (failure.kind === 'transient' && part.repeats < this.#parts.retries && mayPass) {
       part.repeats += 1
       part.chunks.unshift(chunk)

@@ -1,5 +1,5 @@
 // "Its topic waits; no other does", on a real cluster. A topic that needs all three replicas, and one that needs two, both
-// led by the same broker. When another broker freezes, requests of the first topic wait in the leader until they time out,
+// led by the same broker. When another broker dies, requests of the first topic wait in the leader until they time out,
 // each on a connection on which nothing else is answered meanwhile.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Publisher } from '../../../src/index.ts'
@@ -60,7 +60,7 @@ describeWithOwnKafka('a topic with too few replicas', () => {
       await waitUntil(() => published.length === 2, { message: 'both topics are in use' })
 
       const third = cluster.nodes[2]!
-      third.pause()
+      await third.kill()
       try {
         await commit(needsAll, 3)
         await waitUntil(() => hanging > 0, { message: 'a send hangs' })
@@ -74,7 +74,7 @@ describeWithOwnKafka('a topic with too few replicas', () => {
         expect(hanging).toBeGreaterThan(0)
         expect(count(needsAll)).toBe(1)
       } finally {
-        third.resume()
+        await third.start()
       }
       await waitUntil(() => count(needsAll) === 4, { message: 'it goes on with all replicas' })
       await outbox.stop()

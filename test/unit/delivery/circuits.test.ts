@@ -177,6 +177,18 @@ it('says what a send that was given up failed with, once that is known', () => {
   expect(told).toEqual(['null open'])
 })
 
+it('forgets a topic for which there has been no event for a minute', () => {
+  const { circuits, told } = setUp()
+  circuits.failed('a', away)
+  for (let n = 0; n < 200; n += 1) {
+    vi.advanceTimersByTime(500)
+    circuits.noProbeFor('a')
+  }
+  expect(told).toEqual(['a open', 'a half-open', 'a closed'])
+  expect(circuits.claimable()).toEqual(ALL)
+  expect(vi.getTimerCount()).toBe(0)
+})
+
 it('forgets everything when it stops, and leaves no timer behind', () => {
   const { circuits } = setUp()
   circuits.failed(null, away)

@@ -21,6 +21,10 @@ it.each([
     /: self-signed; pass the authority/,
   ],
   [withCode('ERR_TLS_CERT_ALTNAME_INVALID'), /; connect under a name in the certificate/],
+  [
+    withCode('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'),
+    /did not accept the certificate of the client, or demands one/,
+  ],
 ])('names what is wrong with a certificate: %s', (error, message) => {
   const wrapped = new Error('somewhere above', { cause: error })
   expect(findObstacle(wrapped)).toEqual({
