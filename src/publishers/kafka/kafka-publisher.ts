@@ -174,7 +174,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     const request = { ...settings, topicMessages: [{ topic, messages }] }
     const lines = own?.of(topic)
     const closings = lines?.closings
-    let distrust = () => {}
+    let distrust: (() => void) | undefined
     try {
       const acks = lines
         ? await lines.use(({ producer }, distrustLine) => {
@@ -186,7 +186,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
     } catch (thrown) {
       const error = toError(thrown)
       const failure = classifyKafkaError(topic, error)
-      if (failure.kind === 'transient') distrust()
+      if (failure.kind === 'transient') distrust?.()
       // kafkajs sends requests while a connection logs in again, and Kafka refuses them and ends it. A new one gets in.
       const overtook = findObstacle(error)?.mayPass === true && lines?.closings === closings
       const mayGoAgain = !again && lines && overtook && performance.now() <= batch.closesAt

@@ -101,7 +101,7 @@ export class TopicSend {
     }
     let divided = parts
     let sent: Sent[]
-    let distrustLine = () => {}
+    let distrustLine: (() => void) | undefined
     try {
       sent = await this.#parts.lines.use(async ({ producer }, distrust) => {
         distrustLine = distrust
@@ -113,7 +113,7 @@ export class TopicSend {
       })
     } catch (thrown) {
       // Not even the leaders are known.
-      if (isTimeout(toError(thrown))) distrustLine()
+      if (isTimeout(toError(thrown))) distrustLine?.()
       sent = [{ heads: this.#takeHeads(divided), answer: readFailure(thrown) }]
     }
     for (const { heads, answer } of sent) {
