@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    include: ['test/**/*.test.ts', 'examples/**/*.test.ts'],
     globalSetup: ['test/support/run/global-setup.ts'],
     setupFiles: ['test/support/run/worker-lifetime.ts'],
     pool: 'forks',

@@ -1,15 +1,37 @@
 // The library itself, as it is built for whoever installs it, by its defaults, with either Kafka client. Tuned: an event
 // is deleted when it is published, and not kept for a week.
-import { createOutbox, type Publisher } from '../dist/index.js'
+import {
+  createOutbox,
+  type OutboxOptions,
+  type Publisher,
+  type WatchedOutbox,
+} from '../dist/index.js'
 import { openShop } from './business.ts'
 import type { BenchEvent, Contender, Stage } from './contender.ts'
 
 const TUNED = { retention: 0 }
 
-export async function makeAftercommit(stage: Stage, publisher: Publisher): Promise<Contender> {
+/** With whatever telemetry it should have. */
+export interface Watched {
+  readonly telemetry?: NonNullable<OutboxOptions['telemetry']>
+  readonly watch?: (outbox: WatchedOutbox) => void
+}
+
+export async function makeAftercommit(
+  stage: Stage,
+  publisher: Publisher,
+  { telemetry, watch }: Watched = {},
+): Promise<Contender> {
   const { topic, tuned } = stage
   const shop = await openShop(stage)
-  const outbox = createOutbox({ db: shop.db, publisher, topic, ...(tuned && TUNED) })
+  const outbox = createOutbox({
+    db: shop.db,
+    publisher,
+    topic,
+    ...(tuned && TUNED),
+    ...(telemetry && { telemetry }),
+  })
+  watch?.(outbox)
   await outbox.migrate()
 
   return {

@@ -11,15 +11,15 @@ all replicas). Each contender has its own process, database and topic, and only 
 A process is measured once it is warm: after 6,000 units of work, or 15 seconds. It then does all loads that its contender
 takes part in, and waits while others take their turns. Contenders that decide a target at 64 begin again with a new process
 after three of their five rounds. Each drain has its own process. A figure is the median of its rounds. Contenders whose ratio is
-a target have five rounds at 64, and three at 16, for latency and in a drain. All others have one. Only ratios within a
-run mean something, because another machine has other numbers; the CPU times hold for this one.
+a target have five rounds at 64, and three at 16, for latency and in a drain. Of the peers these are graphile-worker (at 64)
+and pg-boss (in a drain). All others have one. Only ratios within a run mean something, because another machine has other numbers; the CPU times hold for this one.
 
 When a process has ended, the benchmark compares its topic with the committed events; if a drain was stopped before its end,
 with the acknowledged ones. "Lost" counts the events that are missing, "twice" those that came again. Nothing is measured
 meanwhile.
 
-The machine is noisy. "From, to" shows how far apart the rounds were. A target between them is "unclear": another run
-might say the opposite. Latency, history and a unit of work have no such range, so do not trust a narrow verdict on them.
+The machine is noisy. "From, to" shows how far apart the rounds were: for a target, our worst round against their best, and
+our best against their worst. A target between them is "unclear": another run might say the opposite. Latency, history and a unit of work have no such range, so do not trust a narrow verdict on them.
 [Internals](internals/speed.md#where-the-rest-of-the-time-goes) explain where the time goes.
 
 "Latency" is the time from COMMIT to ack. "Unit" is the time that the caller of a unit of work waits. Only a dual write
@@ -33,7 +33,9 @@ its own publisher for that client, \`dual-write\` with the client's \`producer.s
 ${contenders}
 
 \`aftercommit\` runs twice where it matters: with its defaults, which keep a published event for seven days, and with
-\`retention: 0\`, which deletes an event when it is published. Nothing else differs. A tuned peer has its best settings.
+\`retention: 0\`, which deletes an event when it is published. Nothing else differs. A tuned peer has
+the best settings that we found. A mark is a yardstick and no alternative; a peer is a library from npm. "The best peer" is the
+fastest one of the table below, whichever that is in this run, even if it falls behind all the time.
 
 graphile-worker, @nest-native/messaging and pg-boss ask for Node 22. They ran on the version below, even if it is older.
 

@@ -21,9 +21,12 @@ export const ERROR_CODES = [
   'STORE_FAILED',
   'STORE_TIMEOUT',
   'TABLE_MISSING',
+  'SCHEMA_NEWER',
+  'CDC_NOT_READY',
   'PUBLISH_FAILED',
   'PUBLISH_TIMEOUT',
   'SERIALIZER_FAILED',
+  'HANDLER_INVALID',
   'NO_HANDLER',
   'HANDLER_FAILED',
   'HANDLER_TIMEOUT',
@@ -52,7 +55,7 @@ export class OutboxOptionsError extends OutboxError {
 
 export function noTransaction(): OutboxOptionsError {
   return new OutboxOptionsError(
-    'tx must be an open transaction: what transaction() or begin() passes to its callback, or a client after BEGIN and before COMMIT; a database, a pool or a transaction that has ended is none; await emitIn() before the transaction ends',
+    'tx must be an open transaction: what transaction() or begin() passes to its callback, or a client after BEGIN and before COMMIT; a database, a pool or a transaction that has ended is none; await emitIn() and cancelIn() before the transaction ends',
   )
 }
 
@@ -97,10 +100,10 @@ export function overError(what: string): OutboxError {
 }
 
 /** The unit of work is open, but the nested transaction that the code belongs to has ended. */
-export function nestedOverError(): OutboxError {
+export function nestedOverError(call = 'emit()'): OutboxError {
   return new OutboxError(
     'UNIT_OF_WORK_OVER',
-    'emit() was called after its nested transaction had ended; await everything that belongs to the nested transaction inside it',
+    `${call} was called after its nested transaction had ended; await everything that belongs to the nested transaction inside it`,
   )
 }
 

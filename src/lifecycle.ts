@@ -1,5 +1,6 @@
 // Typed lifecycle events, which report to the application what happens in the background.
 // They are signals only: a listener that throws, or an async one that rejects, changes nothing on the path.
+import { performance } from 'node:perf_hooks'
 import { EventEmitter } from 'eventemitter3'
 import { suggest } from './checks/checks.ts'
 import { OutboxOptionsError } from './errors.ts'
@@ -20,8 +21,16 @@ export interface Published {
   offset: string | null
 }
 
+export interface Saved {
+  event: EventRef
+  /** Events of one lane go out in order. A scheduled event has a lane of its own. */
+  lane: number
+}
+
 export interface Failed {
   event: EventRef
+  /** As in `Saved`. */
+  lane: number
   path: Path
   error: Error
   /** Attempts counted so far. An outage does not count as an attempt. */
@@ -45,6 +54,15 @@ export interface PollDone {
   durationMs: number
 }
 
+/** A single statement or send. Nothing on the path waits for its signal. */
+export interface StepDone {
+  /** A claim of the fallback, a send of a batch until the client has settled, or a record of outcomes. */
+  step: 'claim' | 'send' | 'record'
+  /** The publisher that it was for: its name in the router, or else its own name. null: a record, which is for all. */
+  publisher: string | null
+  durationMs: number
+}
+
 export interface Circuit {
   /** The publisher of the destination: its name in the router, or else its own name. */
   publisher: string
@@ -52,9 +70,17 @@ export interface Circuit {
   topic: string | null
 }
 
+export interface Paused {
+  /** The topic, or null for everything. */
+  topic: string | null
+  /** Who paused it, and why, as given to pause(). */
+  by: string | null
+  reason: string | null
+}
+
 export interface LifecycleEvents {
   /** After COMMIT, before anything is sent. A crash here loses the signal, but not the event. */
-  'event:saved': (saved: { event: EventRef }) => void
+  'event:saved': (saved: Saved) => void
   /** After the broker's ack was recorded. A crash between ack and record sends the event again. */
   'event:published': (published: Published) => void
   /** Follows 'event:published' if the event had already been recorded as published: it went out twice. */
@@ -67,12 +93,18 @@ export interface LifecycleEvents {
   'batch:claimed': (batch: { events: readonly EventRef[] }) => void
   /** A round of the fallback that asked the database has ended: it found events, found none or failed. */
   'poll:done': (poll: PollDone) => void
+  /** A claim, a send or a record has ended, whether or not it succeeded. */
+  'step:done': (done: StepDone) => void
   /** Sends to a destination fail, so the outbox sends it only probes. Fires again after each failed probe. */
   'circuit:open': (circuit: Circuit & { error: Error }) => void
   /** The next event for the destination goes out as a probe. */
   'circuit:half-open': (circuit: Circuit) => void
   /** The destination is reachable again, and the backlog drains. */
   'circuit:closed': (circuit: Circuit) => void
+  /** This process has learned of a pause, and begins no more sends to the topic. */
+  'topic:paused': (pause: Paused) => void
+  /** This process has learned that a pause is over, and the backlog drains. Carries the pause that ended. */
+  'topic:resumed': (pause: Paused) => void
   /** A background step failed. The outbox tries it again, unless it is stopping. */
   error: (failure: { step: string; error: Error }) => void
 }
@@ -85,9 +117,12 @@ const NAMES: Record<keyof LifecycleEvents, true> = {
   'event:dead': true,
   'batch:claimed': true,
   'poll:done': true,
+  'step:done': true,
   'circuit:open': true,
   'circuit:half-open': true,
   'circuit:closed': true,
+  'topic:paused': true,
+  'topic:resumed': true,
   error: true,
 }
 
@@ -126,6 +161,18 @@ export class Lifecycle {
 
   hasListeners(name: keyof LifecycleEvents): boolean {
     return this.#emitter.listenerCount(name) > 0
+  }
+
+  /** Runs a step and reports how long it took. Without a listener it only runs it. */
+  timed<T>(
+    { step, publisher }: Pick<StepDone, 'step' | 'publisher'>,
+    run: () => Promise<T>,
+  ): Promise<T> {
+    if (!this.hasListeners('step:done')) return run()
+    const begunAt = performance.now()
+    return run().finally(() => {
+      this.tell('step:done', { step, publisher, durationMs: performance.now() - begunAt })
+    })
   }
 
   tell<Name extends keyof LifecycleEvents>(

@@ -9,6 +9,8 @@ ALTER INDEX "outbox_due_idx" RENAME TO "outbox_old_due";--> statement-breakpoint
 ALTER INDEX "outbox_lane_idx" RENAME TO "outbox_old_lane";--> statement-breakpoint
 ALTER INDEX "outbox_dead_lane_idx" RENAME TO "outbox_old_dead_lane";--> statement-breakpoint
 ALTER INDEX "outbox_dead_idx" RENAME TO "outbox_old_dead";--> statement-breakpoint
+ALTER INDEX "outbox_failed_idx" RENAME TO "outbox_old_failed";--> statement-breakpoint
+ALTER INDEX "outbox_scheduled_idx" RENAME TO "outbox_old_scheduled";--> statement-breakpoint
 CREATE TABLE "outbox" (LIKE "outbox_before" INCLUDING ALL EXCLUDING IDENTITY EXCLUDING INDEXES) PARTITION BY RANGE ("id");--> statement-breakpoint
 -- Partitioned tables have identity columns only from Postgres 17 on, so `seq` gets a sequence, which goes on where the
 -- identity's was. Inserting into an identity needs no right to its sequence, and neither does this.
@@ -17,12 +19,14 @@ GRANT USAGE ON SEQUENCE "outbox_seq_seq" TO PUBLIC;--> statement-breakpoint
 SELECT setval(n.tableoid, o.last_value, o.is_called) FROM "outbox_seq_seq" n, "outbox_old_seq" o;--> statement-breakpoint
 ALTER TABLE "outbox" ALTER COLUMN "seq" SET DEFAULT nextval($name$"outbox_seq_seq"$name$);--> statement-breakpoint
 ALTER TABLE "outbox_before" ALTER COLUMN "seq" DROP IDENTITY;--> statement-breakpoint
--- The same definitions as in 0000_create_outbox.sql: attaching the old table then takes its indexes as they are.
+-- The same definitions as in 0000_create_outbox.sql, 0003_failed.sql and 0004_scheduled.sql: attaching the old table then takes its indexes as they are.
 ALTER TABLE "outbox" ADD CONSTRAINT "outbox_pkey" PRIMARY KEY ("id");--> statement-breakpoint
 CREATE INDEX "outbox_due_idx" ON "outbox" USING btree ("topic","available_at","seq") WHERE "outbox"."topic" <> '' and "outbox"."status" in ('pending', 'failed');--> statement-breakpoint
 CREATE INDEX "outbox_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."lane" >= 0 and "outbox"."status" in ('pending', 'failed');--> statement-breakpoint
 CREATE INDEX "outbox_dead_lane_idx" ON "outbox" USING btree ("lane","seq") WHERE "outbox"."lane" >= 0 and "outbox"."status" = 'dead_letter';--> statement-breakpoint
 CREATE INDEX "outbox_dead_idx" ON "outbox" USING btree ("seq") WHERE "outbox"."seq" > 0 and "outbox"."status" = 'dead_letter';--> statement-breakpoint
+CREATE INDEX "outbox_failed_idx" ON "outbox" USING btree ("seq") WHERE "outbox"."seq" > 0 and "outbox"."status" = 'failed';--> statement-breakpoint
+CREATE INDEX "outbox_scheduled_idx" ON "outbox" USING btree ("deliver_at") WHERE "outbox"."deliver_at" > '-infinity' and "outbox"."status" = 'scheduled';--> statement-breakpoint
 -- For every id that no other partition covers, so that no INSERT fails for want of one.
 CREATE TABLE "outbox_default" PARTITION OF "outbox" DEFAULT;--> statement-breakpoint
 -- The first id of a day (UTC).
@@ -99,7 +103,8 @@ BEGIN
   IF NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = part AND inhparent = parent) THEN RETURN false; END IF;
   EXECUTE format('LOCK TABLE %s, %s IN ACCESS EXCLUSIVE MODE', $name$"outbox_default"$name$, part::regclass);
   EXECUTE format('SELECT EXISTS (SELECT FROM %1$s WHERE topic <> '''' AND status in (''pending'', ''failed''))
-    OR EXISTS (SELECT FROM %1$s WHERE seq > 0 AND status = ''dead_letter'')', part::regclass) INTO unfinished;
+    OR EXISTS (SELECT FROM %1$s WHERE seq > 0 AND status = ''dead_letter'')
+    OR EXISTS (SELECT FROM %1$s WHERE deliver_at > ''-infinity'' AND status = ''scheduled'')', part::regclass) INTO unfinished;
   IF unfinished THEN RETURN false; END IF;
   EXECUTE format('DROP TABLE %s', part::regclass);
   RETURN true;

@@ -1,11 +1,13 @@
 // The demo, as a story: an order service runs, its broker goes away and comes back, and in the end an
-// independent count says whether anything was lost. `npm run demo -- --handlers` does without Kafka.
+// independent count says whether anything was lost. `npm run demo -- --handlers` does without Kafka; with `--keep` the
+// dashboard stays open after the end.
 import { setTimeout as delay } from 'node:timers/promises'
 import { drizzle } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
 import { createOutbox, DEFAULTS } from '../../src/index.ts'
 import { startPostgres } from '../../test/support/servers/postgres-server.ts'
 import { openBroker, topic } from './brokers.ts'
+import { type DemoDashboard, openDashboard } from './dashboard.ts'
 import { judge, readCommitted } from './oracle.ts'
 import { createOrdersTable, openOrderService } from './order-service.ts'
 import { isGood, renderReport } from './report.ts'
@@ -23,15 +25,19 @@ const DRAIN_LIMIT_MS = 60_000
 const SETTINGS = { threshold: '3s', publishTimeout: '2s', pollInterval: '1s' } as const
 const NAMES = ['threshold', 'publishTimeout', 'pollInterval'] as const
 
-const unknown = process.argv.slice(2).find((argument) => argument !== '--handlers')
+const FLAGS = ['--handlers', '--keep']
+const unknown = process.argv.slice(2).find((argument) => !FLAGS.includes(argument))
 if (unknown !== undefined) {
-  console.error(`the demo does not know '${unknown}'; it takes --handlers, to do without Kafka`)
+  console.error(
+    `the demo does not know '${unknown}'; it takes --handlers, to do without Kafka, and --keep, to keep the dashboard open`,
+  )
   process.exit(2)
 }
+const keeps = process.argv.includes('--keep')
 
 const screen = openScreen()
 
-async function runDemo({ signal, closeLater }: Shutdown): Promise<number> {
+async function runDemo({ signal, closeLater, untilAsked }: Shutdown): Promise<number> {
   const server = await screen.step('starting Postgres', () => startPostgres())
   closeLater(() => server.stop())
   const broker = await openBroker(screen, process.argv.includes('--handlers'))
@@ -55,7 +61,9 @@ async function runDemo({ signal, closeLater }: Shutdown): Promise<number> {
   await outbox.start()
   closeLater(() => outbox.stop())
   closeLater(() => service.settle())
+  const page = await serveDashboard(outbox, closeLater)
 
+  if (page) screen.say(`  dashboard:    ${paint('bold', page.url)}`)
   screen.say(`  events go to: ${broker.title}`)
   screen.say(`  the outage:   ${broker.outage}`)
   const chosen = NAMES.map((name) => `${name} ${SETTINGS[name]}`).join(', ')
@@ -111,7 +119,26 @@ async function runDemo({ signal, closeLater }: Shutdown): Promise<number> {
   )
   const { witness } = broker
   screen.say(renderReport({ verdict, witness, rolledBack: units.rolledBack, tally }))
+  if (page && keeps) {
+    screen.say(`  the dashboard stays open at ${paint('bold', page.url)}; Ctrl-C ends it`)
+    await untilAsked()
+  }
   return isGood(verdict) ? 0 : 1
+}
+
+/** The demo does not need it, so it goes on without. */
+async function serveDashboard(
+  outbox: Parameters<typeof openDashboard>[0],
+  closeLater: Shutdown['closeLater'],
+): Promise<DemoDashboard | null> {
+  try {
+    const page = await screen.step('building the dashboard', () => openDashboard(outbox))
+    closeLater(() => page.close())
+    return page
+  } catch (error) {
+    screen.say(`  no dashboard: ${error instanceof Error ? error.message : String(error)}`)
+    return null
+  }
 }
 
 /** How many events the table holds that have not gone out, by a client of its own. */

@@ -8,6 +8,8 @@ export interface Shutdown {
   readonly signal: AbortSignal
   /** Closes this too, before all that was named earlier. */
   readonly closeLater: (close: () => Promise<unknown>) => void
+  /** Resolves when somebody wants the demo to end, which from this call on interrupts nothing. */
+  readonly untilAsked: () => Promise<void>
 }
 
 const INTERRUPTED = 130
@@ -21,28 +23,38 @@ export async function runToExit(
   const { signal } = interruption
   const closers: (() => Promise<unknown>)[] = []
 
-  const interrupted = new Promise<number>((resolve) => {
-    for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-      process.on(name, () => {
-        // Asked twice: without waiting for anything.
-        if (signal.aborted) process.exit(INTERRUPTED)
-        resolve(INTERRUPTED)
-        interruption.abort()
-      })
-    }
+  let isTold = false
+
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(name, () => {
+      // Asked twice: without waiting for anything.
+      if (signal.aborted) process.exit(INTERRUPTED)
+      interruption.abort()
+    })
+  }
+  const asked = new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => resolve())
   })
+  const untilAsked = () => {
+    isTold = true
+    return asked
+  }
+  const interrupted = async (): Promise<number> => {
+    await asked
+    return isTold ? await new Promise<never>(() => {}) : INTERRUPTED
+  }
 
   let code = 1
   try {
-    const telling = story({ signal, closeLater: (close) => closers.push(close) })
-    code = await Promise.race([telling, interrupted])
+    const telling = story({ signal, closeLater: (close) => closers.push(close), untilAsked })
+    code = await Promise.race([telling, interrupted()])
   } catch (error) {
     screen.freeze()
     console.error(error)
   }
   if (signal.aborted) {
     screen.freeze()
-    screen.say('\n  interrupted, stopping the servers')
+    screen.say(`\n  ${isTold ? '' : 'interrupted, '}stopping the servers`)
   }
   for (const close of closers.toReversed()) {
     await close().catch((error: unknown) => screen.say(`  while stopping: ${String(error)}`))

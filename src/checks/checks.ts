@@ -24,6 +24,15 @@ export function rejectUnknown(
   }
 }
 
+/** For what was passed without the braces around it. Never shows it: it may contain a password. */
+export function missesBraces(owner: string, got: string, remedy: string): OutboxOptionsError {
+  return new OutboxOptionsError(`${owner} takes an object with options, got ${got}; ${remedy}`)
+}
+
+export function hasMethod(value: unknown, method: string): boolean {
+  return typeof (value as Record<string, unknown> | null | undefined)?.[method] === 'function'
+}
+
 /** The remedy for an unknown name. */
 export function suggest(name: string, known: readonly string[]): string {
   const near = nearest(name, known)
@@ -47,9 +56,9 @@ export function requireMethods(
   methods: readonly string[],
   what: string,
 ): void {
-  const has = (method: string) =>
-    typeof (value as Record<string, unknown> | null | undefined)?.[method] === 'function'
-  if (!methods.every(has)) throw new OutboxOptionsError(`${option} must be ${what}`)
+  if (!methods.every((method) => hasMethod(value, method))) {
+    throw new OutboxOptionsError(`${option} must be ${what}`)
+  }
 }
 
 export function requireBoolean(option: string, value: unknown): boolean {

@@ -4,6 +4,7 @@ import { OutboxOptionsError } from '../errors.ts'
 /** Milliseconds, or a number with a unit: `'250ms'`, `'7s'`, `'5m'`, `'2h'`, `'7d'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
+const WITH_UNIT = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 export function toMilliseconds(name: string, value: unknown): number {
@@ -29,7 +30,12 @@ export function show(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
+/** Whether it is a number with a unit. */
+export function isDuration(text: string): boolean {
+  return WITH_UNIT.test(text)
+}
+
 function parse(text: string): number {
-  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? []
+  const [, amount, unit] = WITH_UNIT.exec(text) ?? []
   return amount === undefined || unit === undefined ? Number.NaN : Number(amount) * UNIT_MS[unit]!
 }

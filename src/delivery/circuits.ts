@@ -1,6 +1,7 @@
 // Reachability of each destination: the whole broker (null) or one topic. An outage is not the fault of an event: while
 // a circuit is open, only one probe at a time is sent there, and no event uses up attempts. The state is in memory
-// only; a restarted process learns it with its first send.
+// only; a restarted process learns it with its first send. Longer than other files: the states of a circuit and everything that
+// moves it from one to the next are here, and nowhere else.
 import { performance } from 'node:perf_hooks'
 import type { PublishFailure, PublishResult } from '../event/publish-result.ts'
 import type { Lifecycle } from '../lifecycle.ts'
@@ -33,9 +34,18 @@ export interface Unreachable {
   readonly error: Error
 }
 
+/** How the search for a destination that is out of reach goes. */
+export interface Probing {
+  readonly topic: Destination
+  readonly failedProbes: number
+  /** Whether the next event for it may go out now, as a probe. */
+  readonly isHalfOpen: boolean
+}
+
 interface OpenCircuit {
   state: 'open' | 'half-open' | 'probing'
   readonly since: number
+  readonly failedProbes: number
   delayMs: number
   timer: NodeJS.Timeout
   error: Error
@@ -112,6 +122,12 @@ export class Circuits {
   unreachable(): Unreachable[] {
     return [...this.#open].map(([topic, { since, error }]) => {
       return { publisher: this.#publisher, topic, since, error }
+    })
+  }
+
+  probes(): Probing[] {
+    return [...this.#open].map(([topic, { failedProbes, state }]) => {
+      return { topic, failedProbes, isHalfOpen: state === 'half-open' }
     })
   }
 
@@ -214,6 +230,7 @@ export class Circuits {
     this.#open.set(destination, {
       state: 'open',
       since,
+      failedProbes: before ? before.failedProbes + 1 : 0,
       delayMs,
       timer,
       error,

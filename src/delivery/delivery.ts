@@ -3,15 +3,35 @@
 // (fallback.ts). Both paths share the send (send.ts) and the record (record.ts). gate.ts decides whether an event may
 // go now, and order.ts what it may follow.
 import { AsyncResource } from 'node:async_hooks'
-import { type EventRef, type PreparedEvent, refOf } from '../event/event.ts'
+import { performance } from 'node:perf_hooks'
+import type { EventRef, LaneRef, PreparedEvent } from '../event/event.ts'
 import { destinationByTopic } from '../publishers/router.ts'
 import { groupBy } from '../runtime/group-by.ts'
+import { raceTimeout } from '../runtime/race-timeout.ts'
 import type { SavedEvent } from '../store/outbox/outbox-store.ts'
-import type { BirthLease, NextStep } from '../unit-of-work/hand-over.ts'
+import type { PublisherActivity } from '../telemetry/telemetry.ts'
+import { type BirthLease, type NextStep, tellSaved } from '../unit-of-work/hand-over.ts'
 import type { Unreachable } from './circuits.ts'
+import { Flush, type FlushResult, type LeftReason } from './flush.ts'
 import { Pipeline, type PipelineParts } from './pipeline.ts'
+import { Tally } from './tally.ts'
+
+/** What a drain() has sent. */
+export interface DrainResult {
+  readonly delivered: number
+  /** Refused by a handler or the broker; the outbox tries them again later. */
+  readonly failed: number
+  /** Became dead letters. */
+  readonly dead: number
+  /** Whether the time was over before everything was sent that could be. */
+  readonly timedOut: boolean
+}
+
+/** The caller waits for the result, so the process must not end meanwhile. */
+const KEEP_ALIVE = { keepAlive: true }
 
 export class Delivery implements NextStep {
+  readonly sends = true
   readonly #parts: PipelineParts
   readonly #pipelines: readonly Pipeline[]
   readonly #pipelineOf: (topic: string) => Pipeline
@@ -33,18 +53,23 @@ export class Delivery implements NextStep {
 
   handOver(saved: readonly SavedEvent[], birth: BirthLease | null): void {
     this.#context.runInAsyncScope(() => {
-      const { lifecycle } = this.#parts
-      if (lifecycle.hasListeners('event:saved')) {
-        for (const { event } of saved) lifecycle.tell('event:saved', { event: refOf(event) })
-      }
-      if (!birth) return this.leave(saved.map(({ event }) => event))
-      for (const [pipeline, own] of this.#divide(saved, ({ event }) => event)) {
+      tellSaved(this.#parts.lifecycle, saved)
+      const due = saved.filter(({ dueInMs }) => dueInMs === undefined)
+      if (due.length < saved.length) this.expect(firstDueInMs(saved))
+      if (!birth) return this.leave(due.map(({ event }) => event))
+      for (const [pipeline, own] of this.#divide(due, ({ event }) => event)) {
         pipeline.immediate.accept(own, birth)
       }
     })
   }
 
-  leave(events: readonly PreparedEvent[]): void {
+  // Each of them: which fallback makes the event due does not matter, and which one sends it depends on its topic.
+  expect(inMs: number): void {
+    for (const pipeline of this.#pipelines) pipeline.lookIn(inMs)
+  }
+
+  leave(events: readonly LaneRef[]): void {
+    for (const event of events) this.#parts.own.note(event)
     this.#context.runInAsyncScope(() => {
       for (const [pipeline, own] of this.#divide(events, (event) => event)) {
         if (pipeline.gate.reachesAny(own)) pipeline.look()
@@ -68,12 +93,45 @@ export class Delivery implements NextStep {
     return rounds.reduce((sum, { claimed }) => sum + claimed, 0)
   }
 
+  /** Runs rounds of each fallback, in parallel, until nothing more can be sent now or the time is over. */
+  async sendDue(until: number): Promise<DrainResult> {
+    const tally = new Tally()
+    const isOver = () => performance.now() >= until
+    const sending = this.#context.runInAsyncScope(() =>
+      Promise.all(this.#pipelines.map((pipeline) => pipeline.sendDue({ isOver, tally }))),
+    )
+    const outcome = await raceTimeout(sending, until - performance.now(), KEEP_ALIVE)
+    const { delivered, failed, dead } = tally
+    return { delivered, failed, dead, timedOut: outcome === 'late' || isOver() }
+  }
+
+  /** Sends what this process committed, until all of it has an outcome or the time is over. */
+  async flush(until: number): Promise<FlushResult> {
+    const flush = this.#newFlush()
+    await this.#context.runInAsyncScope(() => flush.run(until))
+    return flush.result()
+  }
+
+  /** The result of a flush() that sends nothing. */
+  unsent(reason: LeftReason): FlushResult {
+    return this.#newFlush().result(reason)
+  }
+
+  /** Whether any event of this process is queued, under way or not recorded yet. */
+  get holdsAny(): boolean {
+    return this.#pipelines.some(({ leases }) => leases.size > 0)
+  }
+
   async renewOnce(): Promise<void> {
     await Promise.all(this.#pipelines.map((pipeline) => pipeline.renewOnce()))
   }
 
   unreachable(): Unreachable[] {
     return this.#pipelines.flatMap(({ circuits }) => circuits.unreachable())
+  }
+
+  activity(): PublisherActivity[] {
+    return this.#pipelines.map(({ activity }) => activity)
   }
 
   start(): void {
@@ -111,6 +169,11 @@ export class Delivery implements NextStep {
     return this.#pipelines.map(({ description }) => description)
   }
 
+  #newFlush(): Flush {
+    const [pipelines, pipelineOf] = [this.#pipelines, this.#pipelineOf]
+    return new Flush({ ...this.#parts, pipelines, pipelineOf })
+  }
+
   #divide<Item>(
     items: readonly Item[],
     eventOf: (item: Item) => EventRef,
@@ -118,4 +181,8 @@ export class Delivery implements NextStep {
     if (this.#pipelines.length === 1) return new Map([[this.#pipelines[0]!, items]])
     return groupBy(items, (item) => this.#pipelineOf(eventOf(item).topic))
   }
+}
+
+function firstDueInMs(saved: readonly SavedEvent[]): number {
+  return Math.min(...saved.map(({ dueInMs }) => dueInMs ?? Number.POSITIVE_INFINITY))
 }

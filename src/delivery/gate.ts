@@ -1,4 +1,4 @@
-// Decides whether an event may go now, as far as room, circuits and leases are concerned: before the save, at the
+// Decides whether an event may go now, as far as room, pauses, circuits and leases are concerned: before the save, at the
 // hand-over, before a claim and before a send. order.ts decides what it may follow.
 import type { EventRef } from '../event/event.ts'
 import type { TopicSelection } from '../publishers/router.ts'
@@ -6,6 +6,7 @@ import type { TopicLimits } from '../store/outbox/outbox-store.ts'
 import type { Circuits } from './circuits.ts'
 import type { LeasedEvent } from './leased-event.ts'
 import type { Leases } from './leases.ts'
+import type { Pauses } from './pauses.ts'
 
 /** What one claim of the fallback may take. */
 export interface ClaimPlan extends TopicLimits {
@@ -21,6 +22,7 @@ const PROBE = { limit: 1, read: 250, isProbe: true } as const
 
 export interface GateParts {
   readonly circuits: Circuits
+  readonly pauses: Pauses
   readonly leases: Leases
   readonly topics: TopicSelection
   readonly maxInFlight: number
@@ -44,38 +46,50 @@ export class Gate {
     this.#isTaking = false
   }
 
-  /** Whether the immediate path has room for these and could send them. */
+  /**
+   * Whether the immediate path has room for these and could send them. Paused ones keep no other of their unit from going
+   * out at once, as a pause may last for days: only if all are paused, none is taken.
+   */
   takes(events: readonly EventRef[]): boolean {
-    const { leases, maxInFlight } = this.#parts
+    const { leases, maxInFlight, pauses, circuits } = this.#parts
     const fits = leases.size + events.length <= maxInFlight
-    const { circuits } = this.#parts
-    return this.#isTaking && fits && events.every(({ topic }) => circuits.isPassable(topic))
-  }
-
-  /** Whether any of these could be sent now, as far as the circuits know. A circuit rings when it lets a probe pass. */
-  reachesAny(events: readonly EventRef[]): boolean {
-    return events.some(({ topic }) => this.#parts.circuits.isPassable(topic))
-  }
-
-  /** Right before a send: checks rule 4 and the circuits. The first caller gets the probe. */
-  admit(leased: LeasedEvent): boolean {
-    return this.#parts.leases.isFresh(leased) && this.#parts.circuits.admit(leased.event.topic)
+    if (!this.#isTaking || !fits) return false
+    const going = pauses.areAny ? events.filter(({ topic }) => !pauses.isPaused(topic)) : events
+    if (going.length === 0 && events.length > 0) return false
+    return going.every(({ topic }) => circuits.isPassable(topic))
   }
 
   /**
-   * What the fallback may claim, but for busy topics: nothing, one probe, or all that is in reach and one probe per topic
-   * due for it.
+   * Whether any of these could be sent now, as far as pauses and circuits know. A circuit rings when it lets a probe pass,
+   * and so does the end of a pause.
+   */
+  reachesAny(events: readonly EventRef[]): boolean {
+    const { pauses, circuits } = this.#parts
+    return events.some(({ topic }) => !pauses.isPaused(topic) && circuits.isPassable(topic))
+  }
+
+  /** Right before a send: checks rule 4, the pauses and the circuits. The first caller gets the probe. */
+  admit(leased: LeasedEvent): boolean {
+    const { leases, pauses, circuits } = this.#parts
+    const { topic } = leased.event
+    return leases.isFresh(leased) && !pauses.isPaused(topic) && circuits.admit(topic)
+  }
+
+  /**
+   * What the fallback may claim, but for busy and paused topics: nothing, one probe, or all that is in reach and one probe
+   * per topic due for it.
    */
   claims(size: number, busyTopics: readonly string[] = []): ClaimPlan[] {
-    const { circuits, topics } = this.#parts
+    const { circuits, pauses, topics } = this.#parts
+    if (pauses.isEverything) return []
     const { broker, blockedTopics, halfOpenTopics, topicsToProbe } = circuits.claimable()
     const { only: onlyTopics } = topics
-    const exceptTopics = [...topics.except, ...blockedTopics, ...busyTopics]
+    const exceptTopics = [...topics.except, ...blockedTopics, ...busyTopics, ...pauses.topics]
     if (broker === 'out of reach') return []
     if (broker === 'to probe') return [{ ...PROBE, onlyTopics, exceptTopics }]
-    const probes = topicsToProbe.map((topic): ClaimPlan => {
-      return { ...PROBE, onlyTopics: [topic], exceptTopics: [] }
-    })
+    const probes = topicsToProbe
+      .filter((topic) => !pauses.isPaused(topic))
+      .map((topic): ClaimPlan => ({ ...PROBE, onlyTopics: [topic], exceptTopics: [] }))
     const inReach = { onlyTopics, exceptTopics: [...exceptTopics, ...halfOpenTopics] }
     return [{ limit: size, read: size, isProbe: false, ...inReach }, ...probes]
   }

@@ -13,6 +13,7 @@ import { BATCH_CHARACTERS } from './claim-size.ts'
 import type { Gate } from './gate.ts'
 import type { LeasedEvent } from './leased-event.ts'
 import type { Leases } from './leases.ts'
+import type { OwnEvents } from './own-events.ts'
 import { keepsOthersBack, SafeToFollow, splitInOrder } from './order.ts'
 import type { Recorder } from './record.ts'
 import type { Sender } from './send.ts'
@@ -47,6 +48,8 @@ export interface ImmediateParts {
   readonly leases: Leases
   readonly sender: Sender
   readonly recorder: Recorder
+  /** Gets what leaves this path without an end. */
+  readonly own: OwnEvents
   /** Rung when events were left to the fallback. */
   readonly leftBehind: Bell
 }
@@ -146,7 +149,7 @@ export class Immediate {
   }
 
   async #sendBatch(group: Group): Promise<void> {
-    const { sender, options } = this.#parts
+    const { sender, options, own } = this.#parts
     const { batch, lanes } = this.#takeBatch(group)
     group.underWay += 1
     const { over } = await sender.send(batch)
@@ -154,7 +157,10 @@ export class Immediate {
     const broken = new Set<number>()
     for (const { event, outcome } of batch) {
       if (outcome!.kind === 'published') this.#safeToFollow.acknowledge(event.seq)
-      else this.#safeToFollow.remove(event.seq)
+      else {
+        this.#safeToFollow.remove(event.seq)
+        if (outcome!.kind !== 'dead') own.note(event)
+      }
       if (keepsOthersBack(outcome!.kind, options.deadLettersHold)) broken.add(event.lane)
     }
     for (const [key, lane] of lanes) {
@@ -163,8 +169,7 @@ export class Immediate {
       else if (lane.waiting.length > 0) group.ready.set(key, lane)
       else this.#lanes.delete(key)
     }
-    const isLeft = batch.some(({ outcome }) => isLeftToFallback(outcome))
-    void this.#dropWhen(over, batch, isLeft)
+    void this.#dropWhen(over, batch, batch.filter(isLeftToFallback))
     this.#dropIfIdle(group)
     this.#schedulePump()
   }
@@ -197,15 +202,20 @@ export class Immediate {
 
   async #giveBack(events: readonly LeasedEvent[]): Promise<void> {
     if (events.length === 0) return
+    for (const { event } of events) this.#parts.own.note(event)
     this.#parts.leases.take(events)
-    await this.#dropWhen(this.#parts.recorder.giveBack(events), events, true)
+    await this.#dropWhen(this.#parts.recorder.giveBack(events), events, events)
   }
 
-  async #dropWhen(over: Promise<void>, events: readonly LeasedEvent[], isLeft: boolean) {
+  async #dropWhen(
+    over: Promise<void>,
+    events: readonly LeasedEvent[],
+    left: readonly LeasedEvent[],
+  ): Promise<void> {
     const { leases, gate, leftBehind } = this.#parts
     await over
     leases.drop(events)
-    if (isLeft && gate.reachesAny(events.map(({ event }) => event))) leftBehind.ring()
+    if (gate.reachesAny(left.map(({ event }) => event))) leftBehind.ring()
   }
 }
 
@@ -214,8 +224,12 @@ function toLeased(event: OutboxEvent, birth: BirthLease): LeasedEvent {
   return { event, token, path: 'immediate', committedAt, deadline, outcome: null }
 }
 
-/** Whether the fallback may send it once its row is free. What failed rests, or waits for its circuit. */
-function isLeftToFallback(outcome: LeasedEvent['outcome']): boolean {
+/**
+ * Whether the fallback may send it once its row is free and its destination in reach. A circuit may have rung for a probe
+ * before the record was written, when there was no row to probe with. What was refused rests.
+ */
+function isLeftToFallback({ outcome }: LeasedEvent): boolean {
+  if (outcome?.kind === 'failed') return !outcome.counts
   return outcome?.kind === 'untried' || outcome?.kind === 'unknown'
 }
 

@@ -35,6 +35,11 @@ export class Leases {
     return this.#taken.size
   }
 
+  /** All that are held now, on both paths. */
+  held(): Iterable<LeasedEvent> {
+    return this.#taken
+  }
+
   /** Renews these leases from here on. Each path drops what it has taken. */
   take(leased: Iterable<LeasedEvent>): void {
     for (const one of leased) this.#taken.add(one)

@@ -6,26 +6,36 @@ import type { Lifecycle } from '../lifecycle.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { RoutedPublisher, TopicSelection } from '../publishers/router.ts'
 import type { NewLoop } from '../runtime/background.ts'
-import { Bell } from '../runtime/bell.ts'
+import { awaitRing, Bell } from '../runtime/bell.ts'
 import type { Loop } from '../runtime/loop.ts'
 import type { Store } from '../store/outbox/outbox-store.ts'
+import type { PublisherActivity } from '../telemetry/telemetry.ts'
 import { Circuits } from './circuits.ts'
-import { Fallback } from './fallback.ts'
+import { type Errand, Fallback } from './fallback.ts'
 import { Gate } from './gate.ts'
 import { Immediate } from './immediate.ts'
 import { Leases } from './leases.ts'
+import type { OwnEvents } from './own-events.ts'
+import type { Pauses } from './pauses.ts'
+import { ProbeChances } from './probe-chances.ts'
 import type { Recorder } from './record.ts'
 import { Sender } from './send.ts'
+import { Upcoming } from './upcoming.ts'
 
 /** How long the fallback watches for an event beyond the lease of the one before it. */
 const WATCH_ON_MS = 1_000
 
+/** drain() looks at least this often whether its time is over. */
+const LONGEST_WAIT_MS = 250
+
 export interface PipelineParts {
-  readonly store: Pick<Store<never>, 'claim' | 'dueTopics' | 'renew' | 'wake'>
+  readonly store: Pick<Store<never>, 'claim' | 'dueTopics' | 'renew' | 'standing' | 'wake'>
   readonly options: ResolvedOptions
   readonly lifecycle: Lifecycle
   readonly recorder: Recorder
   readonly newLoop: NewLoop
+  readonly pauses: Pauses
+  readonly own: OwnEvents
   /** Rung when any fallback may have something to do. */
   readonly bell: Bell
 }
@@ -37,14 +47,17 @@ export class Pipeline {
   readonly gate: Gate
   readonly immediate: Immediate
   readonly fallback: Fallback
+  /** Rung when a destination may be probed, or is back. */
+  readonly probeDue: Bell
   readonly #destination: RoutedPublisher
   readonly #parts: PipelineParts
   readonly #sender: Sender
   readonly #pollLoop: Loop
+  readonly #upcoming: Upcoming
 
   constructor(destination: RoutedPublisher, parts: PipelineParts) {
     const { name, publisher, topics } = destination
-    const { store, options, lifecycle, recorder, newLoop, bell } = parts
+    const { store, options, lifecycle, recorder, newLoop, pauses, own, bell } = parts
     const [probeDue, leftBehind, waiting] = [new Bell(), new Bell(), new Bell()]
     const circuits = new Circuits({
       publisher: name,
@@ -53,14 +66,20 @@ export class Pipeline {
       bell: probeDue,
     })
     const leases = new Leases(store, options.thresholdMs)
-    const gate = new Gate({ circuits, leases, topics, maxInFlight: options.maxInFlight })
-    const sender = new Sender({ publisher, options, gate, circuits, recorder })
+    const { maxInFlight } = options
+    const gate = new Gate({ circuits, pauses, leases, topics, maxInFlight })
+    const sender = new Sender({ name, publisher, lifecycle, options, gate, circuits, recorder })
     const shared = { options, gate, leases, sender, recorder }
     const watchMs = options.thresholdMs + WATCH_ON_MS
-    const fallback = new Fallback({ ...shared, store, destination, lifecycle, waiting })
+    const upcoming = new Upcoming()
+    const fallback = new Fallback({ ...shared, store, destination, lifecycle, waiting, upcoming })
     const step = options.destinations.length > 1 ? `poll for ${name}` : 'poll'
-    const run = (mayGoOn: () => boolean) => fallback.run(mayGoOn)
-    const pollLoop = newLoop(step, options.pollIntervalMs, run, watchMs)
+    const run = (mayGoOn: () => boolean) => {
+      upcoming.forgetPast()
+      return fallback.run(mayGoOn)
+    }
+    const intervalMs = () => Math.min(options.pollIntervalMs, upcoming.inMs)
+    const pollLoop = newLoop(step, intervalMs, run, watchMs)
     probeDue.onRing(() => pollLoop.look())
     // An event may be behind one whose record is under way, or that another process holds: until its lease ends, unless
     // that process renews it.
@@ -70,16 +89,23 @@ export class Pipeline {
     this.circuits = circuits
     this.leases = leases
     this.gate = gate
-    this.immediate = new Immediate({ ...shared, publisher, leftBehind })
+    this.immediate = new Immediate({ ...shared, own, publisher, leftBehind })
     this.fallback = fallback
+    this.probeDue = probeDue
     this.#destination = destination
     this.#parts = parts
     this.#sender = sender
     this.#pollLoop = pollLoop
+    this.#upcoming = upcoming
   }
 
   get name(): string {
     return this.#destination.name
+  }
+
+  get activity(): PublisherActivity {
+    const unreachable = this.circuits.unreachable().map(({ topic }) => topic)
+    return { publisher: this.name, inFlight: this.leases.size, unreachable }
   }
 
   /** For the log. */
@@ -92,9 +118,31 @@ export class Pipeline {
     this.#pollLoop.watch()
   }
 
+  /** Lets the fallback look when a scheduled event is due. */
+  lookIn(ms: number): void {
+    this.#upcoming.expect(ms)
+    this.#pollLoop.wakeWithin(this.#upcoming.inMs)
+  }
+
   async renewOnce(): Promise<void> {
     this.immediate.sweep()
     await this.leases.renewOnce()
+  }
+
+  /** Sends what is due until nothing more can be sent now, or until the time is over. */
+  async sendDue(errand: Errand): Promise<void> {
+    const mayGoOn = () => !errand.isOver()
+    const chances = new ProbeChances(this.circuits)
+    let wasOffered = false
+    while (mayGoOn()) {
+      while (mayGoOn() && (await this.fallback.run(mayGoOn, errand)));
+      await this.fallback.idle()
+      const { next } = chances
+      // A probe that was offered and not taken found no event that could go.
+      if (next === 'none' || (next === 'offered' && wasOffered)) return
+      wasOffered = next === 'offered'
+      if (next === 'coming') await awaitRing([this.probeDue], LONGEST_WAIT_MS)
+    }
   }
 
   start(): void {

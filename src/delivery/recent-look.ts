@@ -1,19 +1,18 @@
 // The topics with due events, by the last look at the table. While there is a backlog, one look serves the claims of a
 // second. A look that is out of date costs time only: a round that claims nothing by it looks again.
 import { performance } from 'node:perf_hooks'
-import type { Store } from '../store/outbox/outbox-store.ts'
 
 const LOOK_AGAIN_MS = 1_000
 
 export class RecentLook {
-  readonly #store: Pick<Store<never>, 'dueTopics'>
+  readonly #look: () => Promise<readonly string[]>
   #topics: readonly string[] = []
   #lookedAt = Number.NEGATIVE_INFINITY
   #isBacklog = false
   #turn = 0
 
-  constructor(store: Pick<Store<never>, 'dueTopics'>) {
-    this.#store = store
+  constructor(look: () => Promise<readonly string[]>) {
+    this.#look = look
   }
 
   /**
@@ -25,7 +24,7 @@ export class RecentLook {
     const isFresh = !(this.#isBacklog && isRecent && this.#topics.some(isWanted))
     if (isFresh) {
       this.#lookedAt = performance.now()
-      this.#topics = await this.#store.dueTopics()
+      this.#topics = await this.#look()
     }
     const first = this.#turn++ % Math.max(1, this.#topics.length)
     return { topics: [...this.#topics.slice(first), ...this.#topics.slice(0, first)], isFresh }

@@ -6,16 +6,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describeError, toError } from '../errors.ts'
 import { refOf } from '../event/event.ts'
-import { newEventId } from '../event/event-id.ts'
-import { laneOf } from '../event/lane.ts'
+import { laneByEvent } from '../event/lane.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import { restMs } from '../runtime/backoff.ts'
 import type { Bell } from '../runtime/bell.ts'
 import { Trouble } from '../runtime/trouble.ts'
 import type { FailureRecord, Store } from '../store/outbox/outbox-store.ts'
-import { DEAD_LETTER_COPY } from '../store/outbox/rows.ts'
+import { toFailureRecord } from './failure-record.ts'
 import type { LeasedEvent } from './leased-event.ts'
+import type { OwnEvents } from './own-events.ts'
 
 const TEXTS = {
   level: 'error',
@@ -31,6 +31,7 @@ const GIVEN_UP =
 const FAILED = 'event failed, will retry'
 const FAILED_IN_ORDER = `${FAILED}; later events of its aggregate wait until then`
 
+const STEP = { step: 'record', publisher: null } as const
 const NONE: ReadonlyMap<string, string> = new Map()
 
 /** The outcomes of one send. */
@@ -45,6 +46,8 @@ export interface RecorderParts {
   readonly store: Pick<Store<never>, 'recordPublished' | 'recordFailed'>
   readonly options: ResolvedOptions
   readonly lifecycle: Lifecycle
+  /** Learns what became of the events that this process committed. */
+  readonly own: OwnEvents
   /** Rung when the database takes records again, and for the copy of a dead letter. */
   readonly bell: Bell
 }
@@ -145,18 +148,19 @@ export class Recorder {
   }
 
   async #write(batch: readonly Entry[]): Promise<void> {
-    const { store, bell } = this.#parts
+    const { store, bell, lifecycle, options } = this.#parts
     const published: string[] = []
     const failed: FailureRecord[] = []
     for (const { events, repeated } of batch) {
       for (const leased of events) {
         if (leased.outcome?.kind === 'published') published.push(leased.event.id)
-        else failed.push({ ...this.#toRecord(leased), isRepeated: repeated })
+        else failed.push({ ...toFailureRecord(leased, options), isRepeated: repeated })
       }
     }
-    const newlyPublished =
-      published.length > 0 ? await store.recordPublished(published) : new Set<string>()
-    const recorded = failed.length > 0 ? await store.recordFailed(failed) : NONE
+    const [newlyPublished, recorded] = await lifecycle.timed(STEP, async () => [
+      published.length > 0 ? await store.recordPublished(published) : new Set<string>(),
+      failed.length > 0 ? await store.recordFailed(failed) : NONE,
+    ])
     if (failed.some(({ copyId }) => copyId !== null)) bell.ring()
     for (const { events, repeated } of batch) {
       for (const leased of events) this.#tell(leased, newlyPublished, recorded, repeated)
@@ -169,13 +173,14 @@ export class Recorder {
     recorded: ReadonlyMap<string, string>,
     repeated: boolean,
   ): void {
-    const { lifecycle, options } = this.#parts
+    const { lifecycle, options, own } = this.#parts
     const isRecorded = recorded.get(event.id) === token
     switch (outcome!.kind) {
       case 'published': {
         const { success, latencyMs } = outcome!
         const { topic, key, partition, offset } = success
         const ref = refOf(event)
+        own.delivered(event.id)
         lifecycle.tell('event:published', {
           event: ref,
           path,
@@ -196,13 +201,16 @@ export class Recorder {
         if (!isRecorded) return
         const { error, retryInMs, counts } = outcome!
         const ref = refOf(event)
+        const { lane } = event
         const attempts = event.attempts + Number(counts)
         // Not logged for an outage, which the circuit reports once instead of once per event.
         if (counts) {
           const fields = { event: ref, err: error, attempts, retryInMs }
-          options.logger.warn(fields, options.orderScopes ? FAILED_IN_ORDER : FAILED)
+          const isInOrder = options.orderScopes && lane !== laneByEvent(event)
+          options.logger.warn(fields, isInOrder ? FAILED_IN_ORDER : FAILED)
+          own.failed(event.id, { attempts, error: describeError(error), isDead: false })
         }
-        lifecycle.tell('event:failed', { event: ref, path, error, attempts, retryInMs })
+        lifecycle.tell('event:failed', { event: ref, lane, path, error, attempts, retryInMs })
         return
       }
       case 'dead': {
@@ -211,6 +219,7 @@ export class Recorder {
         const ref = refOf(event)
         const attempts = event.attempts + 1
         this.#endedCount += 1
+        own.failed(event.id, { attempts, error: describeError(error), isDead: true })
         options.logger.error(
           { event: ref, err: error, attempts },
           'event became a dead letter; fix the cause and retry the event, or discard it',
@@ -218,33 +227,5 @@ export class Recorder {
         lifecycle.tell('event:dead', { event: ref, error, attempts })
       }
     }
-  }
-
-  /** The row that records a failure. */
-  #toRecord({ event, token, outcome }: LeasedEvent): FailureRecord {
-    const asItWas = {
-      id: event.id,
-      token,
-      status: null,
-      counts: false,
-      delayMs: 0,
-      error: null,
-      copyId: null,
-      copyLane: null,
-    } as const
-    if (outcome?.kind === 'failed') {
-      const { counts, retryInMs: delayMs, error } = outcome
-      const status = counts ? 'failed' : null
-      return { ...asItWas, status, counts, delayMs, error: describeError(error) }
-    }
-    if (outcome?.kind !== 'dead') return asItWas
-    const error = describeError(outcome.error)
-    const died = { ...asItWas, status: 'dead_letter', counts: true, error } as const
-    const { deadLetterTopic: topic, orderScopes } = this.#parts.options
-    // A copy that dies is not copied again.
-    if (topic === null || event.topic === topic) return died
-    const copyId = newEventId()
-    const copy = { ...event, id: copyId, topic, aggregateType: DEAD_LETTER_COPY }
-    return { ...died, copyId, copyLane: laneOf(copy, orderScopes) }
   }
 }

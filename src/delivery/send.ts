@@ -5,6 +5,7 @@ import { formatDuration, show } from '../checks/duration.ts'
 import { PublishError, toError } from '../errors.ts'
 import type { OutboxEvent } from '../event/event.ts'
 import type { PublishFailure, PublishResult } from '../event/publish-result.ts'
+import type { Lifecycle } from '../lifecycle.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { Publisher } from '../publishers/publisher.ts'
 import { backoffMs, type BackoffOptions } from '../runtime/backoff.ts'
@@ -26,7 +27,10 @@ export interface Sent {
 const NOTHING = Promise.resolve()
 
 export interface SenderParts {
+  /** The publisher's name in logs and lifecycle events. */
+  readonly name: string
   readonly publisher: Publisher
+  readonly lifecycle: Lifecycle
   readonly options: ResolvedOptions
   readonly gate: Gate
   readonly circuits: Circuits
@@ -54,7 +58,7 @@ export class Sender {
     const givenBack = left.length > 0 ? recorder.giveBack(left) : NOTHING
     if (taken.length === 0) return { recorded: givenBack, over: givenBack }
     const begunAt = performance.now()
-    const publishing = this.#publish(taken)
+    const publishing = this.#watchedPublish(taken)
     const results = await raceTimeout(publishing, this.#timeoutMs)
     if (results === 'late') {
       this.#giveUpWaiting(taken, begunAt)
@@ -71,6 +75,23 @@ export class Sender {
   /** Resolves when no send with an unknown outcome is left. */
   async idle(): Promise<void> {
     await Promise.all(this.#lateAnswers)
+  }
+
+  /** #publish(), as the telemetry and the lifecycle events see it. */
+  #watchedPublish(batch: readonly LeasedEvent[]): Promise<readonly PublishResult[]> {
+    const { name, publisher, options, lifecycle } = this.#parts
+    const { telemetry } = options
+    const publish = () => {
+      return lifecycle.timed({ step: 'send', publisher: name }, () => this.#publish(batch))
+    }
+    if (!telemetry) return publish()
+    // Without payloads, which a telemetry might write somewhere.
+    const events = batch.map(({ event }) => {
+      const { payload: _, ...rest } = event
+      return rest
+    })
+    const { system = null } = publisher
+    return telemetry.send({ publisher: name, system, path: batch[0]!.path, events }, publish)
   }
 
   async #publish(batch: readonly LeasedEvent[]): Promise<readonly PublishResult[]> {

@@ -87,7 +87,11 @@ export function drizzleDatabase<TDb extends DrizzleDatabase>(
 function openTransaction(tx: DrizzleTransaction, life: Life): OpenTransaction<DrizzleTransaction> {
   return {
     tx,
-    query: (statement, options) => execute(tx, statement, options),
+    query: async (statement, options) => {
+      // postgres.js throws past every caller if a long statement, such as the save, goes to a connection that has closed.
+      if (life.end) throw life.end.error
+      return await execute(tx, statement, options)
+    },
     savepoint: (work) => nest(tx, life, work),
     guarded: (watch) => guard(tx, life, watch),
   }

@@ -3,8 +3,12 @@
 import { noTransaction } from '../errors.ts'
 import type { Executor } from './driver.ts'
 import { execute, sessionOf } from './drizzle.ts'
+import { isKysely, kyselyExecutor, type KyselyOwn } from './kysely-query.ts'
+import { isKnex, knexExecutor, type KnexOwn } from './knex-query.ts'
 import { hasEnded } from './mark-transactions.ts'
 import { type NodePostgresClient, queryNodePostgres } from './node-postgres-query.ts'
+import { isTypeorm, isTypeormSource, typeormExecutor, type TypeormOwn } from './typeorm-query.ts'
+import { isPrisma, prismaExecutor, type PrismaOwn } from './prisma-query.ts'
 import { type PostgresJsClient, queryPostgresJs } from './postgres-js-query.ts'
 
 interface DrizzleOwn {
@@ -13,20 +17,38 @@ interface DrizzleOwn {
   rollback(): unknown
 }
 
-/** What emitIn() accepts: Drizzle's or postgres.js's transaction, a node-postgres client, a reserved connection. */
-export type OwnTransaction = DrizzleOwn | PostgresJsClient | NodePostgresClient
+/** What emitIn() accepts: the transaction of any supported client, a node-postgres client, a reserved connection. */
+export type OwnTransaction =
+  | DrizzleOwn
+  | KyselyOwn
+  | KnexOwn
+  | TypeormOwn
+  | PrismaOwn
+  | PostgresJsClient
+  | NodePostgresClient
 
 /** Runs our statements in the transaction. Throws if it is a database, a pool or a client that has none. */
 export function executorOf(tx: unknown): Executor {
   if (hasEnded(tx)) throw noTransaction()
+  const executor = executorIn(tx)
+  if (!executor) throw noTransaction()
+  return executor
+}
+
+function executorIn(tx: unknown): Executor | null {
+  if (isKysely(tx)) return kyselyExecutor(tx)
+  if (isKnex(tx)) return inTurn(knexExecutor(tx))
+  if (isPrisma(tx)) return inTurn(prismaExecutor(tx))
+  if (isTypeormSource(tx)) return null
+  if (isTypeorm(tx)) return inTurn(typeormExecutor(tx))
   // Drizzle's database has no rollback().
   if (has(tx, 'execute') && has(tx, 'rollback')) {
     // Not prepared: that would go past the guard of a transaction that another outbox watches.
-    const query: Executor['query'] = (statement) => execute(tx as DrizzleOwn, statement)
-    return has(sessionOf(tx as object)?.client, 'unsafe') ? { query } : inTurn(query)
+    const executor: Executor = { query: (statement) => execute(tx as DrizzleOwn, statement) }
+    return has(sessionOf(tx as object)?.client, 'unsafe') ? executor : inTurn(executor)
   }
   // Of postgres.js's clients only the one with all connections can begin(), and of ours only a database can.
-  if (has(tx, 'begin')) throw noTransaction()
+  if (has(tx, 'begin')) return null
   if (has(tx, 'unsafe')) {
     return {
       query: (statement, options) => queryPostgresJs(tx as PostgresJsClient, statement, options),
@@ -34,17 +56,18 @@ export function executorOf(tx: unknown): Executor {
   }
   // Only a pool counts its connections.
   if (has(tx, 'query') && !('totalCount' in (tx as object))) {
-    return inTurn((statement) => queryNodePostgres(tx as NodePostgresClient, statement))
+    return inTurn({ query: (statement) => queryNodePostgres(tx as NodePostgresClient, statement) })
   }
-  throw noTransaction()
+  return null
 }
 
 /** node-postgres warns of a query that is sent while another one is under way. */
-function inTurn(query: Executor['query']): Executor {
+function inTurn(executor: Executor | null): Executor | null {
+  if (!executor) return null
   let last: Promise<unknown> = Promise.resolve()
   return {
     query: (statement, options) => {
-      const next = last.then(() => query(statement, options))
+      const next = last.then(() => executor.query(statement, options))
       last = next.catch(() => {})
       return next
     },

@@ -53,6 +53,6 @@ export function refuseControl(text: string): void {
 export function controlError(statement: string): OutboxError {
   return new OutboxError(
     'TRANSACTION_CONTROL',
-    `${statement} is refused inside a unit of work, which begins and ends its transaction itself; return to commit, throw to roll back, and nest with tx.transaction(work) in Drizzle, else with tx.savepoint(work)`,
+    `${statement} is refused inside a unit of work, which begins and ends its transaction itself; return to commit, throw to roll back, and nest with what your client has for it: tx.transaction(work), tx.savepoint(work) or tx.$transaction(work)`,
   )
 }

@@ -38,6 +38,12 @@ export function messageHeaders(event: OutboxEvent): Record<string, string> {
   return headers
 }
 
+/**
+ * A connector that reads the table (relay: 'cdc') cannot make a header of each of the application's own. They arrive as JSON in
+ * this one. The inbox reads it.
+ */
+export const FREE_HEADERS = 'event-headers'
+
 /** Splits the headers of an event: those that carry a field of the event, and those that the application added. */
 export function splitHeaders({ headers }: OutboxEvent) {
   const {

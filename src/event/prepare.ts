@@ -5,7 +5,8 @@ import { show } from '../checks/duration.ts'
 import { isStorable } from '../checks/storable.ts'
 import { EventRefusedError } from '../errors.ts'
 import { newEventId } from './event-id.ts'
-import type { NewEvent, PreparedEvent } from './event.ts'
+import type { EventRef, NewEvent, PreparedEvent } from './event.ts'
+import { scheduleOf } from './schedule.ts'
 import { laneOf, type OrderScopes } from './lane.ts'
 import { encodePayload } from './payload.ts'
 import { topicByRule, type TopicRule, unroutedError } from './topic.ts'
@@ -17,9 +18,15 @@ export interface EventRules {
   readonly routedTopics: ReadonlySet<string> | null
   /** null if order is given up. */
   readonly orderScopes: OrderScopes | null
+  /** Who sends the events: this library, or a connector that reads them from the log of the database. */
+  readonly relay?: 'outbox' | 'cdc'
   readonly maxPayloadBytes: number
   readonly maxAttempts: number
   readonly maxAttemptsByType: Readonly<Record<string, number>>
+  /** Adds the trace context of the request to the headers. null: no telemetry. */
+  readonly telemetry?: {
+    create(event: EventRef, headers: PreparedEvent['headers']): PreparedEvent['headers']
+  } | null
 }
 
 const FIELDS = new Set([
@@ -33,6 +40,8 @@ const FIELDS = new Set([
   'headers',
   'occurredAt',
   'maxAttempts',
+  'deliverAt',
+  'deliverAfter',
 ])
 
 /** The outbox sets these from the event itself, so the application cannot use these names for its own headers. */
@@ -42,6 +51,7 @@ const RESERVED_HEADERS = new Set([
   'event-seq',
   'event-lane',
   'event-version',
+  'event-headers',
   'aggregate-type',
   'aggregate-id',
   'occurred-at',
@@ -73,17 +83,31 @@ export function prepareEvent(event: NewEvent, rules: EventRules, version?: strin
   }
   const aggregateId = requireText(`${type}: aggregateId`, keyText(type, event.aggregateId), 512)
   const id = newEventId()
+  const maxAttempts = attemptsFor(type, event, rules)
+  const occurredAt = optionalDate(event.occurredAt)
+  const schedule = scheduleOf(type, event)
+  if (schedule && rules.relay === 'cdc') {
+    throw refuse(
+      `${type}: relay: 'cdc' sends every event when it commits, so it cannot be scheduled; emit it without deliverAt and deliverAfter, or from an outbox with a table of its own that relays by itself`,
+    )
+  }
+  // Scheduled events wait for no other, and no other waits for them.
+  const orderScopes = schedule ? null : rules.orderScopes
   return {
     id,
     type,
     aggregateType,
     aggregateId,
     topic,
-    lane: laneOf({ id, topic, aggregateType, aggregateId }, rules.orderScopes),
+    lane: laneOf({ id, topic, aggregateType, aggregateId }, orderScopes),
     payload,
-    headers,
-    occurredAt: optionalDate(event.occurredAt),
-    maxAttempts: attemptsFor(type, event, rules),
+    // After all checks: nothing is traced that was refused, and nothing is refused because it is traced.
+    headers: rules.telemetry
+      ? rules.telemetry.create({ id, type, aggregateType, aggregateId, topic }, headers)
+      : headers,
+    occurredAt,
+    maxAttempts,
+    ...(schedule && { schedule }),
   }
 }
 

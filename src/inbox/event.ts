@@ -1,8 +1,9 @@
 // Identifies the event in a message, in every format: metadata in headers, a JSON envelope, or CloudEvents in headers
 // or as the body. The metadata is read at once, and a message without an unambiguous id is refused. The payload is read
-// on first access.
+// on first access. Longer than other files: the formats share their fields, and telling them apart is one decision.
 import { UnreadableMessageError } from '../errors.ts'
 import { isStorable } from '../checks/storable.ts'
+import { FREE_HEADERS } from '../envelope/wire-message.ts'
 import {
   type InboxMessage,
   isObject,
@@ -139,7 +140,8 @@ const BESIDE = new Set<Field>(['version', 'correlationId', 'traceparent'])
 
 // All metadata comes from one source, the first of these that applies. Fields of two sources are never combined.
 function brokerSource(message: OpenedMessage): Source {
-  const { headers: all, body, contentType } = message
+  const { body, contentType } = message
+  const all = withFreeHeaders(message.headers)
   const headers = toHeaders(all)
   const fromHeaders = (nameOf: (field: Field) => string, payload: () => unknown): Source => {
     return { headers, payload, field: (field) => only(all.get(nameOf(field))) }
@@ -179,6 +181,21 @@ function brokerSource(message: OpenedMessage): Source {
     field: (name) => (name === 'id' ? id : name === 'type' ? type : undefined),
     payload: () => requireJson(body),
   }
+}
+
+/**
+ * A connector that reads the outbox table (relay: 'cdc') puts the application's headers into one, as JSON. They become headers
+ * again, unless the message has a header of that name.
+ */
+function withFreeHeaders(all: OpenedMessage['headers']): OpenedMessage['headers'] {
+  const free = all.get(FREE_HEADERS)
+  const parsed = free && parseJson(free[0])
+  if (!isObject(parsed) || !all.has(HEADERS.id)) return all
+  const byName = new Map(
+    Object.entries(parsed).map(([name, value]) => [name.toLowerCase(), [value]]),
+  )
+  for (const [name, values] of all) if (name !== FREE_HEADERS) byName.set(name, [...values])
+  return byName
 }
 
 function requireId(value: unknown): string {

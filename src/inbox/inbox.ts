@@ -1,5 +1,6 @@
 // createInbox(): each consumer handles each event once. The record of an event and the effects of handling it are one
-// transaction, so a crash at any point leaves both or neither. The next delivery depends only on the record.
+// transaction, so a crash at any point leaves both or neither. The next delivery depends only on the record. Longer than other
+// files, because its JSDoc is what users read in their editor.
 import { backgroundLoops } from '../runtime/background.ts'
 import type { EventCatalog } from '../event/catalog.ts'
 import { inBatches, Retention } from '../upkeep/retention.ts'
@@ -26,7 +27,7 @@ import { type InboxStore, inboxStore } from '../store/inbox/inbox-store.ts'
 import type { Place } from '../store/inbox/record.ts'
 import { type InboxEvent, readEvent } from './event.ts'
 import { runAlone, runGuarded } from './guard.ts'
-import type { InboxMessage } from './message.ts'
+import { type InboxMessage, originOf } from './message.ts'
 import { type InboxOptions, type ResolvedInboxOptions, resolveInboxOptions } from './options.ts'
 import { requirePlace } from './place.ts'
 import type { InboxOutcome, InboxWork } from './work.ts'
@@ -106,23 +107,7 @@ export class Inbox<
     const delivered = this.#read('once', message, work)
     const inside = openOn(this.#database.client)
     if (inside) throw secondTransaction('once()', inside)
-    for (let tries = 1; ; tries += 1) {
-      const config = this.#config
-      let begun = false
-      try {
-        return await this.#transact(delivered, config, (tx, given) => {
-          begun = true
-          return work(tx, given)
-        })
-      } catch (error) {
-        if (begun) throw error
-        // This database begins transactions above read committed. There, order cannot be kept, and a record that had
-        // to wait for another delivery fails. A new transaction sees that delivery.
-        if (error instanceof OutboxOptionsError && config === undefined) {
-          this.#config = READ_COMMITTED
-        } else if (!isSerializationFailure(error) || tries >= MAX_TRIES) throw error
-      }
-    }
+    return await this.#watched(message, delivered, () => this.#retry(delivered, work))
   }
 
   /**
@@ -138,10 +123,12 @@ export class Inbox<
   ): Promise<InboxOutcome<T>> {
     const delivered = this.#read('onceIn', message, work)
     const open = this.#database.join(tx)
-    const outcome = await runAlone(tx as object, () => {
-      return open.savepoint((inner) => this.#handle(inner, delivered, work))
+    return await this.#watched(message, delivered, async () => {
+      const outcome = await runAlone(tx as object, () => {
+        return open.savepoint((inner) => this.#handle(inner, delivered, work))
+      })
+      return this.#logged(delivered, outcome)
     })
-    return this.#logged(delivered, outcome)
   }
 
   /** Creates or updates the inbox table. Safe to call from many processes at once. */
@@ -187,6 +174,41 @@ export class Inbox<
     }
     const event = readEvent(message)
     return { event, place: this.#options.inOrder ? requirePlace(event) : null }
+  }
+
+  #watched<T>(
+    message: InboxMessage,
+    { event }: Delivered,
+    handle: () => Promise<InboxOutcome<T>>,
+  ): Promise<InboxOutcome<T>> {
+    const { telemetry, consumer } = this.#options
+    if (!telemetry) return handle()
+    const { id, type, traceparent, headers } = event
+    const about = { id, type, traceparent, headers, consumer, ...originOf(message) }
+    return telemetry.process(about, handle)
+  }
+
+  async #retry<T>(
+    delivered: Delivered,
+    work: InboxWork<TDb, TEvents, T>,
+  ): Promise<InboxOutcome<T>> {
+    for (let tries = 1; ; tries += 1) {
+      const config = this.#config
+      let begun = false
+      try {
+        return await this.#transact(delivered, config, (tx, given) => {
+          begun = true
+          return work(tx, given)
+        })
+      } catch (error) {
+        if (begun) throw error
+        // This database begins transactions above read committed. There, order cannot be kept, and a record that had
+        // to wait for another delivery fails. A new transaction sees that delivery.
+        if (error instanceof OutboxOptionsError && config === undefined) {
+          this.#config = READ_COMMITTED
+        } else if (!isSerializationFailure(error) || tries >= MAX_TRIES) throw error
+      }
+    }
   }
 
   async #transact<T>(

@@ -62,6 +62,17 @@ export function isPlain(message: unknown): message is PlainMessage {
   return isObject(message) && 'id' in message
 }
 
+/** The messaging system that the message came through, and where it was sent, as far as the message shows it. */
+export function originOf(message: unknown): { system: string | null; destination: string | null } {
+  if (!isObject(message) || isPlain(message)) return { system: null, destination: null }
+  const { fields, topic } = message
+  if ('content' in message) {
+    const key = isObject(fields) ? fields['routingKey'] : undefined
+    return { system: 'rabbitmq', destination: typeof key === 'string' ? key : null }
+  }
+  return { system: 'kafka', destination: typeof topic === 'string' ? topic : null }
+}
+
 export function openMessage(message: unknown): OpenedMessage {
   if (isObject(message)) {
     if (isObject(message['properties']) && 'content' in message) {

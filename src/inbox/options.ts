@@ -6,6 +6,8 @@ import type { Duration } from '../checks/duration.ts'
 import { OutboxOptionsError } from '../errors.ts'
 import { type Logger, resolveLogger } from '../runtime/logger.ts'
 import { type ResolvedSchedule, requireSchedule, type Schedule } from '../checks/schedule.ts'
+import { type GuardedTelemetry, guardTelemetry } from '../telemetry/guarded-telemetry.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { InboxRules } from '../store/inbox/statement.ts'
 import { checkName } from '../store/table-name.ts'
 import {
@@ -57,6 +59,8 @@ export interface InboxOptions<
   migrate?: boolean
   /** A logger with the methods of pino; false for none. @default warnings and errors go to the console */
   logger?: Logger | false
+  /** Traces and metrics: `otel()` from aftercommit/otel. One that throws is logged and changes nothing. @default none */
+  telemetry?: Telemetry
 }
 
 export interface ResolvedInboxOptions extends InboxRules {
@@ -64,6 +68,7 @@ export interface ResolvedInboxOptions extends InboxRules {
   readonly cleanup: ResolvedSchedule | null
   readonly migrate: boolean
   readonly logger: Logger
+  readonly telemetry: GuardedTelemetry | null
 }
 
 const DEFAULTS = Object.freeze({
@@ -75,7 +80,7 @@ const DEFAULTS = Object.freeze({
   migrate: false,
 } as const satisfies Partial<InboxOptions>)
 
-const KNOWN = [...Object.keys(DEFAULTS), 'db', 'consumer', 'events', 'logger']
+const KNOWN = [...Object.keys(DEFAULTS), 'db', 'consumer', 'events', 'logger', 'telemetry']
 
 const MAX_CONSUMER_BYTES = 255
 
@@ -86,6 +91,7 @@ export function resolveInboxOptions(
   databaseOf(given.db)
   const options = { ...DEFAULTS, ...withoutUndefined(given) }
   if (options.events !== undefined) defineEvents(options.events)
+  const logger = resolveLogger(options.logger)
   return Object.freeze({
     consumer: requireConsumer(options.consumer),
     inOrder: requireOneOf('order', options.order, ['none', 'aggregate']) === 'aggregate',
@@ -96,7 +102,8 @@ export function resolveInboxOptions(
       name: checkName('table', options.table),
     },
     migrate: requireBoolean('migrate', options.migrate),
-    logger: resolveLogger(options.logger),
+    logger,
+    telemetry: guardTelemetry(options.telemetry, logger, () => ''),
   })
 }
 

@@ -11,6 +11,7 @@ import { OutboxOptionsError } from '../errors.ts'
 import { type Logger, resolveLogger } from '../runtime/logger.ts'
 import type { Publisher } from '../publishers/publisher.ts'
 import {
+  destinationByTopic,
   EVERY_TOPIC,
   isRouter,
   orderScopes,
@@ -19,6 +20,8 @@ import {
   routedTopics,
 } from '../publishers/router.ts'
 import { type ResolvedSchedule, requireSchedule, type Schedule } from '../checks/schedule.ts'
+import { type GuardedTelemetry, guardTelemetry } from '../telemetry/guarded-telemetry.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { StoreRules } from '../store/outbox/outbox-store.ts'
 import { checkName } from '../store/table-name.ts'
 import { checkRoutes, resolveTopicRule, type TopicRule } from '../event/topic.ts'
@@ -40,7 +43,7 @@ export interface OutboxOptions<
   TDb extends AnyDatabase = AnyDatabase,
   TEvents extends EventCatalog | undefined = undefined,
 > {
-  /** A Drizzle Postgres database, `postgresJs(sql)` or `nodePostgres(pool)`. The outbox never closes it. */
+  /** A Drizzle Postgres database, or what a driver makes of your client: `postgresJs(sql)`. The outbox never closes it. */
   db: TDb
   /** Where events go: `kafkaPublisher()`, `handlersPublisher()`, your own, or several through `routerPublisher()`. */
   publisher: Publisher | RouterPublisher
@@ -59,7 +62,7 @@ export interface OutboxOptions<
   pollInterval?: Duration
   /**
    * How many events one claim takes; fewer if they are large. While claims come back full, the fallback does not pause
-   * and runs two at once. @default the publisher's preferred size: 250, or with kafkajs up to 1000 in a backlog
+   * and runs three at once. @default the publisher's preferred size: 250, or with kafkajs up to 1000 in a backlog
    */
   batchSize?: number
   /**
@@ -141,6 +144,11 @@ export interface OutboxOptions<
    * @default false
    */
   migrate?: boolean | 'partitioned'
+  /**
+   * Who sends the events. `'outbox'`: this library. `'cdc'`: Debezium on Kafka Connect, which reads them from the log of the
+   * database; this process only saves them. See docs/guides/cdc.md. @default 'outbox'
+   */
+  relay?: 'outbox' | 'cdc'
   /** Whether events are published right after commit. If false, the fallback sends everything. @default true */
   immediate?: boolean
   /** Whether this process runs the fallback. If false, another process has to run it. @default true */
@@ -151,10 +159,22 @@ export interface OutboxOptions<
   workerId?: string
   /** A logger with the methods of pino; false for none. @default warnings and errors go to the console */
   logger?: Logger | false
+  /** Traces and metrics: `otel()` from aftercommit/otel. One that throws is logged and changes nothing. @default none */
+  telemetry?: Telemetry
+}
+
+/** With relay: 'cdc' no publisher is needed. One that is given is not used, but has to be Kafka's. */
+export type CdcOutboxOptions<
+  TDb extends AnyDatabase = AnyDatabase,
+  TEvents extends EventCatalog | undefined = undefined,
+> = Omit<OutboxOptions<TDb, TEvents>, 'publisher' | 'relay'> & {
+  relay: 'cdc'
+  publisher?: OutboxOptions['publisher']
 }
 
 export interface ResolvedOptions extends EmitRules, StoreRules {
-  /** Where events go. A single destination takes every topic, unless the publisher is a router. */
+  readonly relay: 'outbox' | 'cdc'
+  /** Where this process sends events. A single destination takes every topic, unless the publisher is a router. */
   readonly destinations: readonly RoutedPublisher[]
   readonly thresholdMs: number
   readonly pollIntervalMs: number
@@ -176,6 +196,8 @@ export interface ResolvedOptions extends EmitRules, StoreRules {
   readonly poller: boolean
   readonly workerId: string
   readonly logger: Logger
+  /** null: the path makes no calls for it. */
+  readonly telemetry: GuardedTelemetry | null
 }
 
 export const DEFAULTS = Object.freeze({
@@ -198,6 +220,7 @@ export const DEFAULTS = Object.freeze({
   schema: 'public',
   table: 'outbox',
   migrate: false,
+  relay: 'outbox',
   immediate: true,
   poller: true,
   enabled: true,
@@ -215,6 +238,7 @@ const KNOWN = [
   'deadLetterRetention',
   'workerId',
   'logger',
+  'telemetry',
 ]
 
 const RENAMED = { ordering: "'order'; 'key' became 'aggregate', the default" }
@@ -224,12 +248,18 @@ const SHORTEST_STATEMENT_TIMEOUT_MS = 5_000
 const MAX_BATCH = 10_000
 
 export function resolveOptions(
-  given: OutboxOptions<AnyDatabase, EventCatalog | undefined>,
+  given:
+    | OutboxOptions<AnyDatabase, EventCatalog | undefined>
+    | CdcOutboxOptions<AnyDatabase, EventCatalog | undefined>,
 ): ResolvedOptions {
   rejectUnknown('createOutbox()', given, KNOWN, RENAMED)
   databaseOf(given.db)
-  const destinations = resolveDestinations(given.publisher)
   const options = { ...DEFAULTS, ...withoutUndefined(given) }
+  const relay = requireOneOf<'outbox' | 'cdc'>('relay', options.relay, ['outbox', 'cdc'])
+  const isCdc = relay === 'cdc'
+  const destinations = isCdc
+    ? resolveForCdc(given.publisher)
+    : resolveDestinations(given.publisher!)
 
   if ((options.order as string) === 'key') {
     throw new OutboxOptionsError("order: 'key' is now order: 'aggregate', the default")
@@ -237,9 +267,12 @@ export function resolveOptions(
   const inOrder = requireOneOf('order', options.order, ['aggregate', 'none']) === 'aggregate'
   const enabled = requireBoolean('enabled', options.enabled)
   const thresholdMs = requireDuration('threshold', options.threshold, 100)
+  const logger = resolveLogger(options.logger)
   const retentionMs = options.retention === 0 ? 0 : requireAge('retention', options.retention)
   const resolved: ResolvedOptions = {
-    destinations,
+    relay,
+    savesForCdc: isCdc,
+    destinations: isCdc ? [] : destinations,
     routedTopics: routedTopics(destinations),
     orderScopes: inOrder ? orderScopes(destinations) : null,
     thresholdMs,
@@ -279,10 +312,11 @@ export function resolveOptions(
     },
     migrate: requireOneOf('migrate', options.migrate, [true, false, 'partitioned']),
     enabled,
-    immediate: requireBoolean('immediate', options.immediate) && enabled,
-    poller: requireBoolean('poller', options.poller) && enabled,
+    immediate: requireBoolean('immediate', options.immediate) && enabled && !isCdc,
+    poller: requireBoolean('poller', options.poller) && enabled && !isCdc,
     workerId: requireName('workerId', options.workerId ?? `${hostname()}:${process.pid}`),
-    logger: resolveLogger(options.logger),
+    logger,
+    telemetry: guardTelemetry(options.telemetry, logger, systemByTopic(destinations)),
   }
   checkRoutes(resolved)
   crossCheck(resolved, inOrder)
@@ -290,11 +324,36 @@ export function resolveOptions(
   return Object.freeze(resolved)
 }
 
+/** What a connector sends events to, as lanes and telemetry see it. */
+const KAFKA_CONNECT: Publisher = {
+  name: 'kafka-connect',
+  system: 'kafka',
+  orderScope: 'topic',
+  publish: () => Promise.reject(new OutboxOptionsError("relay: 'cdc' sends nothing itself")),
+}
+
+function resolveForCdc(given: OutboxOptions['publisher'] | undefined): readonly RoutedPublisher[] {
+  const destinations = resolveDestinations(given ?? KAFKA_CONNECT)
+  const other = destinations.find(({ publisher }) => publisher.system !== 'kafka')
+  if (!other) return destinations
+  throw new OutboxOptionsError(
+    `relay: 'cdc' sends every event to Kafka, but the publisher ${other.name} sends to something else; give its events an outbox with a table of its own`,
+  )
+}
+
 function resolveDestinations(publisher: OutboxOptions['publisher']): readonly RoutedPublisher[] {
   if (isRouter(publisher)) return publisher.destinations
   const wanted = 'a publisher such as kafkaPublisher(), or several in a routerPublisher()'
   requireMethods('publisher', publisher, ['publish'], wanted)
   return [{ name: publisher.name, publisher, topics: EVERY_TOPIC }]
+}
+
+function systemByTopic(destinations: readonly RoutedPublisher[]): (topic: string) => string {
+  const destinationOf = destinationByTopic(destinations)
+  return (topic) => {
+    const { name, publisher } = destinationOf(topic)
+    return publisher.system ?? name
+  }
 }
 
 function crossCheck(options: ResolvedOptions, inOrder: boolean) {
@@ -316,6 +375,16 @@ function crossCheck(options: ResolvedOptions, inOrder: boolean) {
       `${option} keeps an order that order: 'none' gives up; remove one of them`,
     )
   }
+  if (options.relay === 'cdc' && options.maxBacklog !== null) {
+    throw new OutboxOptionsError(
+      "maxBacklog counts events that wait in the table, and with relay: 'cdc' none do; remove it, and watch the replication slot instead",
+    )
+  }
+  if (options.relay === 'cdc' && !options.keepPublished) {
+    throw new OutboxOptionsError(
+      "retention: 0 would keep no event with relay: 'cdc', and the rows are what is left if the replication slot is lost; set a retention such as '1d'",
+    )
+  }
   if (backoffMaxMs < backoffBaseMs) {
     throw new OutboxOptionsError(
       `backoffMax must not be shorter than backoffBase (${formatDuration(backoffBaseMs)}), got ${formatDuration(backoffMaxMs)}; raise backoffMax or lower backoffBase`,
@@ -329,7 +398,8 @@ function checkPublisher(
 ) {
   requireName('the name of the publisher', publisher.name)
   checkSpelling(name, publisher)
-  const { timeoutMs, settlesWithinMs, batchSize, perLane = false } = publisher
+  const { timeoutMs, settlesWithinMs, batchSize, perLane = false, system } = publisher
+  if (system !== undefined) requireName(`system of the publisher ${name}`, system)
   const { orderScope = 'publisher' } = publisher
   requireOneOf(`orderScope of the publisher ${name}`, orderScope, ['topic', 'publisher'])
   requireBoolean(`perLane of the publisher ${name}`, perLane)
@@ -355,7 +425,14 @@ function checkPublisher(
   }
 }
 
-const PUBLISHER_FIELDS = ['timeoutMs', 'settlesWithinMs', 'orderScope', 'perLane', 'batchSize']
+const PUBLISHER_FIELDS = [
+  'system',
+  'timeoutMs',
+  'settlesWithinMs',
+  'orderScope',
+  'perLane',
+  'batchSize',
+]
 
 // A publisher may have fields of its own, so only what is clearly meant as one of ours is refused.
 function checkSpelling(name: string, publisher: Publisher): void {

@@ -26,6 +26,12 @@ export type Handler<Payload = unknown> = (
   signal: AbortSignal,
 ) => Promise<void> | void
 
+/** An event of a catalog as its handler receives it. */
+export type HandledEventOf<
+  TEvents extends EventCatalog,
+  Name extends EventName<TEvents>,
+> = HandledEvent<ReceivedPayload<TEvents, Name>>
+
 /** The type of the copies that the option `deadLetterTopic` makes. No catalog declares it. */
 type Copy = 'DeadLettered'
 
@@ -63,12 +69,20 @@ export function handlersPublisher<TEvents extends EventCatalog | undefined = und
   }
   if (options.events !== undefined) checkNames([...handlers.keys()], options.events)
   const timeoutMs = requireDuration('timeout', options.timeout ?? '30s', 1)
+  return publishToHandlers(handlers, timeoutMs, 'add one to handlersPublisher()')
+}
 
+/** @internal The publisher behind handlersPublisher() and nestHandlers(). `remedy` says how to add a handler. */
+export function publishToHandlers(
+  handlers: ReadonlyMap<string, Handler>,
+  timeoutMs: number,
+  remedy: string,
+): Publisher {
   async function handle(event: OutboxEvent): Promise<PublishResult> {
     const { topic, aggregateId: key } = event
     const handler = handlers.get(event.type)
     try {
-      if (!handler) throw noHandler(event.type, [...handlers.keys()])
+      if (!handler) throw noHandler(event.type, [...handlers.keys()], remedy)
       await runWithin(timeoutMs, event, handler)
       return { ok: true, topic, key, partition: null, offset: null }
     } catch (thrown) {
@@ -134,8 +148,13 @@ async function runWithin(ms: number, event: OutboxEvent, handler: Handler): Prom
   }
 }
 
+/** @internal The names that a handler may be for. */
+export function handledTypes(events: EventCatalog): string[] {
+  return [...Object.keys(defineEvents(events)), 'DeadLettered' satisfies Copy]
+}
+
 function checkNames(types: readonly string[], events: EventCatalog): void {
-  const known = [...Object.keys(defineEvents(events)), 'DeadLettered' satisfies Copy]
+  const known = handledTypes(events)
   const unknown = types.find((type) => !known.includes(type))
   if (unknown === undefined) return
   throw new OutboxOptionsError(
@@ -143,11 +162,11 @@ function checkNames(types: readonly string[], events: EventCatalog): void {
   )
 }
 
-function noHandler(type: string, known: readonly string[]): PublishError {
+function noHandler(type: string, known: readonly string[], remedy: string): PublishError {
   const handlers = known.length > 0 ? `handlers for ${known.join(', ')}` : 'no handlers'
   return new PublishError(
     'NO_HANDLER',
-    `no handler for '${type}'; add one to handlersPublisher(), which has ${handlers}`,
+    `no handler for '${type}'; ${remedy}, which has ${handlers}`,
   )
 }
 

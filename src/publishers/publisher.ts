@@ -7,6 +7,11 @@ import type { PublishFailure, PublishResult } from '../event/publish-result.ts'
 export interface Publisher {
   /** The name in logs: `kafka`, `handlers`. */
   readonly name: string
+  /**
+   * The messaging system, as OpenTelemetry names it: `kafka`, `rabbitmq`. If set, a telemetry traces the sends itself and
+   * silences the instrumentation of the client. @default none: spans of other libraries are recorded inside the send
+   */
+  readonly system?: string
   /** When a send counts as unknown and its destination as out of reach. @default `publishTimeout` */
   readonly timeoutMs?: number
   /**

@@ -51,3 +51,32 @@ export function resolveLogger(logger: Logger | false | undefined): Logger {
   )
   return guardLogger(logger)
 }
+
+/**
+ * The logger of what runs in the background, silent between stop() and the next start. An answer of a broker may come long
+ * after stop() has given up on it, when the application believes the outbox gone. Lifecycle events still report it.
+ */
+export class BackgroundLogger implements Logger {
+  readonly #logger: Logger
+  isSilent = false
+
+  constructor(logger: Logger) {
+    this.#logger = logger
+  }
+
+  debug(fields: object, message: string): void {
+    if (!this.isSilent) this.#logger.debug(fields, message)
+  }
+
+  info(fields: object, message: string): void {
+    if (!this.isSilent) this.#logger.info(fields, message)
+  }
+
+  warn(fields: object, message: string): void {
+    if (!this.isSilent) this.#logger.warn(fields, message)
+  }
+
+  error(fields: object, message: string): void {
+    if (!this.isSilent) this.#logger.error(fields, message)
+  }
+}

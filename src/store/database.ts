@@ -5,6 +5,7 @@ import { formatDuration } from '../checks/duration.ts'
 import { OutboxError, rolledBack, StoreError } from '../errors.ts'
 import { raceTimeout } from '../runtime/race-timeout.ts'
 import type { SQL } from '../drivers/sql.ts'
+import { sqlStateOf } from '../drivers/sql-state.ts'
 
 const UNDEFINED_TABLE = '42P01'
 const UNDEFINED_COLUMN = '42703'
@@ -12,9 +13,15 @@ const UNDEFINED_FUNCTION = '42883'
 const DUPLICATE_TABLE = '42P07'
 const INSUFFICIENT_PRIVILEGE = '42501'
 const LOCK_NOT_AVAILABLE = '55P03'
+const QUERY_CANCELED = '57014'
+const READ_ONLY_TRANSACTION = '25006'
 const FAILED_TRANSACTION = '25P02'
 const NOT_PREPARED = '26000'
 const SERIALIZATION_FAILURES = ['40001', '40P01']
+
+/** What to do about a server that permits no changes. */
+export const NO_WRITES =
+  'the server is a standby, or its role or database is read-only: connect to the primary'
 
 /** Whether Postgres aborted a transaction that would succeed if it were run again. */
 export function isSerializationFailure(thrown: unknown): boolean {
@@ -26,6 +33,11 @@ export function isDenied(thrown: unknown): boolean {
   return hasSqlState(thrown, INSUFFICIENT_PRIVILEGE)
 }
 
+/** Whether the server, or the role's setting, permits no changes, as on a standby. */
+export function isReadOnly(thrown: unknown): boolean {
+  return hasSqlState(thrown, READ_ONLY_TRANSACTION)
+}
+
 /** Whether a lock_timeout passed, or a lock that must not be waited for was taken. */
 export function isLocked(thrown: unknown): boolean {
   return hasSqlState(thrown, LOCK_NOT_AVAILABLE)
@@ -34,7 +46,7 @@ export function isLocked(thrown: unknown): boolean {
 /** Whether Postgres gave one of these codes as the reason, however deep in the chain of causes. */
 function hasSqlState(thrown: unknown, ...states: readonly unknown[]): boolean {
   for (let error = thrown; error instanceof Error; error = error.cause) {
-    if (states.includes((error as { code?: unknown }).code)) return true
+    if (states.includes(sqlStateOf(error))) return true
   }
   return false
 }
@@ -110,6 +122,12 @@ function storeError(step: string, cause: unknown): StoreError {
       `${step}: ${message}; a pooler shares connections between clients, so create the client with postgres(url, { prepare: false })`,
       safe,
     )
+  }
+  if (code === QUERY_CANCELED) {
+    return new StoreError('STORE_TIMEOUT', `${step}: ${message}`, safe)
+  }
+  if (code === READ_ONLY_TRANSACTION) {
+    return new StoreError('STORE_FAILED', `${step}: ${message}; ${NO_WRITES}`, safe)
   }
   if (code === FAILED_TRANSACTION) return rolledBack(step, safe)
   if (code === DUPLICATE_TABLE) {

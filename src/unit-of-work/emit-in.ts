@@ -2,18 +2,19 @@
 // and it may do so long after the save, so its rows are saved without a lease and belong to the fallback from COMMIT on. To be
 // quicker than the next poll, we ask Postgres what became of the transaction, at pauses that grow with its age. Once it
 // has committed, we lease the rows and hand them over like those of a unit of work. A rollback leaves no rows to lease.
+// Without start(), only flush() asks.
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { MAX_TIMER_MS } from '../checks/checks.ts'
 import type { Executor } from '../drivers/driver.ts'
 import { executorOf } from '../drivers/own-transaction.ts'
 import { type EmitArguments, prepareEmitted } from '../event/emit.ts'
-import type { PreparedEvent } from '../event/event.ts'
+import { laneRefOf, type LaneRef, type PreparedEvent } from '../event/event.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { NewLoop } from '../runtime/background.ts'
 import type { Bell } from '../runtime/bell.ts'
 import type { Loop } from '../runtime/loop.ts'
-import type { Store } from '../store/outbox/outbox-store.ts'
+import type { SavedIn, Store } from '../store/outbox/outbox-store.ts'
 import type { Backlog } from './backlog.ts'
 import type { NextStep } from './hand-over.ts'
 import { levelOf } from './open-unit.ts'
@@ -40,14 +41,18 @@ export interface EmitInParts {
 /** A transaction that was open when it was last seen. */
 interface Watched {
   readonly events: PreparedEvent[]
+  /** Events that this process does not send by itself, without their payloads. */
+  readonly refs: LaneRef[]
   readonly since: number
   seenAt: number
-  /** Whether it has events that are not kept here. */
-  isCut: boolean
+  /** How many events it has that are not kept here. */
+  cut: number
+  /** When the first of its scheduled events is due. */
+  dueAt: number
 }
 
 function newlyWatched(now: number): Watched {
-  return { events: [], since: now, seenAt: now, isCut: false }
+  return { events: [], refs: [], since: now, seenAt: now, cut: 0, dueAt: Number.POSITIVE_INFINITY }
 }
 
 export class EmitIn {
@@ -58,6 +63,8 @@ export class EmitIn {
   #isOn = false
   #count = 0
   #failures = 0
+  #untracked = 0
+  #lastLook: Promise<unknown> = Promise.resolve()
 
   constructor(parts: EmitInParts) {
     this.#parts = parts
@@ -76,10 +83,11 @@ export class EmitIn {
     const ids = events.map(({ id }) => id)
     // Not awaited: the count needs a connection, and the caller's transaction may hold the last one.
     void backlog?.refresh()
-    backlog?.check(() => events.length)
+    const due = events.filter(({ schedule }) => !schedule)
+    if (due.length > 0) backlog?.check(() => due.length)
     if (events.length > 0) {
-      const transaction = await store.saveIn(executorOf(tx), events, options.workerId)
-      this.#watch(transaction, events)
+      const saved = await store.saveIn(executorOf(tx), events, options.workerId)
+      this.#watch(saved, due)
     }
     return Array.isArray(given[0]) ? ids : ids[0]!
   }
@@ -97,18 +105,46 @@ export class EmitIn {
     this.#forgetAll()
   }
 
+  /** Hands over what has committed by now, for flush(). */
+  async catchUp(): Promise<void> {
+    await this.#look()
+  }
+
+  /** How many events are in transactions that have not ended, as far as is known. */
+  get watchedCount(): number {
+    return this.#count
+  }
+
+  /** How many events, since the last call, were not kept and may have been committed. */
+  takeUntracked(): number {
+    const count = this.#untracked
+    this.#untracked = 0
+    return count
+  }
+
   // Rule 9: past maxInFlight, events are not kept, and the fallback is woken when their transaction has committed.
-  #watch(transaction: string, events: readonly PreparedEvent[]): void {
-    const { options, backlog } = this.#parts
+  #watch({ transaction, dueInMs }: SavedIn, events: readonly PreparedEvent[]): void {
+    const { options, backlog, delivery } = this.#parts
     backlog?.saved(events.length)
-    if (!this.#isOn) return
+    if (!delivery.sends) return
+    // What is scheduled for later than the next poll needs no other look, and without start() there is no poll.
+    const isSoon = this.#isOn && dueInMs !== null && dueInMs < options.pollIntervalMs
+    if (events.length === 0 && !isSoon) return
+    const isFull = this.#count + events.length > options.maxInFlight
+    // Without start(), nothing would remove what is watched for its end alone.
+    if (isFull && !this.#isOn) {
+      this.#untracked += events.length
+      return
+    }
     const now = performance.now()
     const watched = this.#watched.get(transaction) ?? newlyWatched(now)
     this.#watched.set(transaction, watched)
-    if (this.#count + events.length > options.maxInFlight) watched.isCut = true
+    if (isSoon) watched.dueAt = Math.min(watched.dueAt, now + dueInMs)
+    if (isFull) watched.cut += events.length
     else {
       this.#count += events.length
-      watched.events.push(...events)
+      if (this.#isOn) watched.events.push(...events)
+      else watched.refs.push(...events.map(laneRefOf))
     }
     this.#loop.wakeWithin(SHORTEST_PAUSE_MS)
   }
@@ -121,7 +157,14 @@ export class EmitIn {
     return Math.min(Math.max(age, SHORTEST_PAUSE_MS), LONGEST_PAUSE_MS)
   }
 
-  async #look(): Promise<boolean> {
+  // One after the other: when a look ends, everything that had committed before it began is handed over.
+  #look(): Promise<boolean> {
+    const look = this.#lastLook.then(() => this.#lookNow())
+    this.#lastLook = look.catch(() => {})
+    return look
+  }
+
+  async #lookNow(): Promise<boolean> {
     if (this.#watched.size === 0) return false
     const askedAt = performance.now()
     try {
@@ -136,12 +179,13 @@ export class EmitIn {
         const watched = this.#watched.get(one)
         if (!watched) continue
         this.#watched.delete(one)
-        this.#count -= watched.events.length
+        this.#count -= watched.events.length + watched.refs.length
         if (isCommitted) committed.push(watched)
       }
       this.#failures = 0
       await this.#handOver(committed)
     } catch (error) {
+      if (!this.#isOn) throw error
       this.#failures += 1
       if (this.#failures >= MOST_FAILURES) this.#forgetAll()
       // What has committed may not have been leased. The fallback needs no answer to find the rows.
@@ -154,7 +198,13 @@ export class EmitIn {
   // Leased after COMMIT, the events are where those of a unit of work are after theirs.
   async #handOver(committed: readonly Watched[]): Promise<void> {
     const { store, options, delivery, bell } = this.#parts
-    if (committed.some(({ isCut }) => isCut)) bell.ring()
+    for (const { refs, cut } of committed) {
+      if (refs.length > 0) delivery.leave(refs)
+      if (cut > 0) bell.ring()
+      this.#untracked += cut
+    }
+    const dueAt = Math.min(...committed.map((one) => one.dueAt))
+    if (dueAt < Number.POSITIVE_INFINITY) delivery.expect(Math.max(0, dueAt - performance.now()))
     const taken = committed.filter((one) => delivery.takesAny(one.events))
     for (const one of committed) if (!taken.includes(one)) delivery.leave(one.events)
     const events = taken.flatMap((one) => one.events)
@@ -162,7 +212,10 @@ export class EmitIn {
     const { thresholdMs: ms, workerId } = options
     const token = this.#token
     const deadline = performance.now() + ms
-    const saved = await store.lease(events, { token, workerId, ms })
+    const saved = await store.lease(events, { token, workerId, ms }).catch((error: unknown) => {
+      delivery.leave(events)
+      throw error
+    })
     const committedAt = Math.min(...taken.map(({ seenAt }) => seenAt))
     delivery.handOver(saved, { token, deadline, committedAt })
     // A claim may be about to take the others, or to leave them.
@@ -172,6 +225,9 @@ export class EmitIn {
   }
 
   #forgetAll(): void {
+    for (const { events, refs, cut } of this.#watched.values()) {
+      this.#untracked += events.length + refs.length + cut
+    }
     this.#watched.clear()
     this.#count = 0
   }

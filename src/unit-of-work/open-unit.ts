@@ -27,6 +27,8 @@ export interface Level extends Surrounding {
 type Emitted = { readonly level: Level } & (
   | { readonly event: PreparedEvent }
   | { readonly refusal: unknown }
+  /** The id of a scheduled event that was emitted in the same unit, and cancelled again. */
+  | { readonly cancelled: string }
 )
 
 const levels = new WeakMap<object, Level>()
@@ -69,7 +71,7 @@ export class OpenUnit {
     try {
       if (level.state !== 'open') throw nestedOverError()
       const prepared = prepareEmitted(given, this.#options)
-      this.#backlog?.check(() => this.#kept().length + prepared.length)
+      this.#checkBacklog(prepared)
       for (const event of prepared) this.#emitted.push({ level, event })
       const ids = prepared.map(({ id }) => id)
       return Array.isArray(given[0]) ? ids : ids[0]!
@@ -77,6 +79,21 @@ export class OpenUnit {
       this.#emitted.push({ level, refusal })
       throw refusal
     }
+  }
+
+  // Scheduled events count as soon as they are due.
+  #checkBacklog(prepared: readonly PreparedEvent[]): void {
+    if (!this.#backlog || prepared.every(({ schedule }) => schedule)) return
+    this.#backlog.check(() => [...this.#keptEvents(), ...prepared].filter(isDueAtOnce).length)
+  }
+
+  /** Takes back a scheduled event that was emitted in this unit and is not saved yet. Returns false if it is not one. */
+  takeBack(level: Level, id: string): boolean {
+    if (this.#sealed) throw overError('cancel() was called')
+    if (level.state !== 'open') throw nestedOverError('cancel()')
+    const isEmitted = this.#keptEvents().some((event) => event.id === id && event.schedule)
+    if (isEmitted) this.#emitted.push({ level, cancelled: id })
+    return isEmitted
   }
 
   /**
@@ -101,12 +118,19 @@ export class OpenUnit {
   finish(): readonly PreparedEvent[] {
     this.seal()
     this.#root.nesting.check()
-    const kept = this.#kept()
-    for (const one of kept) {
+    for (const one of this.#kept()) {
       // The application may have caught the refusal. Committing without the event would still lose it.
       if ('refusal' in one) throw one.refusal
     }
-    return kept.map((one) => (one as { event: PreparedEvent }).event)
+    return this.#keptEvents()
+  }
+
+  #keptEvents(): PreparedEvent[] {
+    const kept = this.#kept()
+    const cancelled = new Set(kept.flatMap((one) => ('cancelled' in one ? [one.cancelled] : [])))
+    return kept.flatMap((one) =>
+      'event' in one && !cancelled.has(one.event.id) ? [one.event] : [],
+    )
   }
 
   #kept(): Emitted[] {
@@ -170,6 +194,10 @@ export class OpenUnit {
 // A callback may return a list of queries, as with postgres.js's sql.begin(). No other code would await and send them.
 export function awaitAll<T>(answered: T): T | Promise<T> {
   return Array.isArray(answered) ? Promise.all(answered) : answered
+}
+
+function isDueAtOnce({ schedule }: PreparedEvent): boolean {
+  return schedule === undefined
 }
 
 function isKept(level: Level): boolean {

@@ -71,6 +71,12 @@ export class UnitsOfWork {
     markTransactions(parts.db)
   }
 
+  /** The unit of work, or the nested transaction in it, that encloses the call and is open. */
+  get here(): Level | undefined {
+    const level = innermostOf(this) as Level | undefined
+    return level && !level.isOver() && !isOwn(openOn(this.#parts.db.client)) ? level : undefined
+  }
+
   /** For code deep in the call stack that has no `emit` of its own. */
   readonly emit: Emit = ((...given: Parameters<Emit>) => {
     const level = innermostOf(this) as Level | undefined
@@ -174,7 +180,7 @@ export class UnitsOfWork {
     }
     if (saved === null) return result
     const { events, lease } = saved as Saved
-    backlog?.saved(events.length)
+    backlog?.saved(events.filter(({ dueInMs }) => dueInMs === undefined).length)
     delivery.handOver(events, lease && { ...lease, committedAt: performance.now() })
     return result
   }
@@ -184,7 +190,8 @@ export class UnitsOfWork {
     const { store, options, delivery } = this.#parts
     const { thresholdMs, workerId } = options
     const token = this.#token
-    const ms = delivery.takesAny(events) ? thresholdMs : 0
+    const due = events.filter(({ schedule }) => !schedule)
+    const ms = due.length > 0 && delivery.takesAny(due) ? thresholdMs : 0
     const deadline = performance.now() + ms
     const saved = await store.save(open, events, { token, workerId, ms })
     return { events: saved, lease: ms > 0 ? { token, deadline } : null }

@@ -5,12 +5,18 @@ import type { Unreachable } from '../delivery/circuits.ts'
 import { type Duration, formatDuration, show } from '../checks/duration.ts'
 import { describeError, OutboxOptionsError, toError } from '../errors.ts'
 import type { Lifecycle } from '../lifecycle.ts'
+import { NO_WRITES } from '../store/database.ts'
+import type { Pause } from '../store/outbox/control-store.ts'
 import type { Store, TableStats } from '../store/outbox/outbox-store.ts'
 import type { Unrouted } from './unrouted.ts'
 import { rejectUnknown, requireCount, requireDuration } from '../checks/checks.ts'
+import { formatAge } from './age.ts'
+import { type CdcProblem, MOST_SLOT_BYTES } from './cdc.ts'
 
 /** What the table holds, and what this process did in the last minute. */
 export interface OutboxStats extends TableStats {
+  /** What is paused. Events of these topics wait, and count as pending. */
+  readonly paused: readonly Pause[]
   readonly lastMinute: {
     readonly published: number
     /** Failed attempts, for any recorded reason, including outages. */
@@ -34,10 +40,20 @@ export interface HealthLimits {
   maxPoll?: Duration
   /** The most dead letters. @default no limit, but 0 with `onDeadLetter: 'hold'`, where each stops a lane */
   maxDead?: number
+  /** With `relay: 'cdc'`: how many bytes of the log the connector may be behind. @default 1 GiB */
+  maxSlotBytes?: number
 }
 
 export interface HealthFlag {
-  readonly flag: 'database' | 'circuit' | 'pending' | 'failures' | 'poll' | 'dead' | 'unrouted'
+  readonly flag:
+    | 'database'
+    | 'circuit'
+    | 'pending'
+    | 'failures'
+    | 'poll'
+    | 'dead'
+    | 'unrouted'
+    | 'cdc'
   readonly message: string
 }
 
@@ -49,17 +65,26 @@ export interface OutboxHealth {
   readonly stats: OutboxStats | null
 }
 
+const READ_ONLY: HealthFlag = {
+  flag: 'database',
+  message: `the server takes no writes, so no event is saved and no outcome recorded; ${NO_WRITES}`,
+}
+
 const WINDOW_MS = 60_000
 const FEWEST_TRIES = 20
 
 type Tally = { -readonly [Name in keyof OutboxStats['lastMinute']]: number }
 
 export interface HealthParts {
-  readonly store: Pick<Store<never>, 'stats' | 'countPending'>
+  readonly store: Pick<Store<never>, 'stats' | 'countPending' | 'takesWrites'> & {
+    readonly control: Pick<Store<never>['control'], 'pauses'>
+  }
   readonly delivery: { unreachable(): readonly Unreachable[] }
   readonly unrouted: Pick<Unrouted, 'count'>
   readonly lifecycle: Lifecycle
   readonly deadLettersHold: boolean
+  /** With relay: 'cdc': what is wrong with the connector's side. Else null. */
+  readonly findCdcProblems: ((mostBytes: number) => Promise<readonly CdcProblem[]>) | null
 }
 
 export class Health {
@@ -88,7 +113,8 @@ export class Health {
   }
 
   async stats(): Promise<OutboxStats> {
-    const table = await this.#parts.store.stats()
+    const { store } = this.#parts
+    const [table, paused] = await Promise.all([store.stats(), store.control.pauses()])
     const lastMinute = emptyTally()
     this.#forgetOld()
     for (const { tally } of this.#seconds) {
@@ -97,7 +123,7 @@ export class Health {
       }
       lastMinute.longestPollMs = Math.max(lastMinute.longestPollMs, tally.longestPollMs)
     }
-    return { ...table, lastMinute }
+    return { ...table, paused, lastMinute }
   }
 
   async health(limits: HealthLimits = {}): Promise<OutboxHealth> {
@@ -109,6 +135,9 @@ export class Health {
       flags.push(...redFlags(stats, resolved, await this.#countPending(stats, resolved)))
       flags.push(...this.#slowPolls(resolved))
       flags.push(...unroutedFlags(await this.#parts.unrouted.count()))
+      if (!(await this.#parts.store.takesWrites())) flags.push(READ_ONLY)
+      const cdc = (await this.#parts.findCdcProblems?.(resolved.maxSlotBytes)) ?? []
+      flags.push(...cdc.map(({ message }): HealthFlag => ({ flag: 'cdc', message })))
     } catch (thrown) {
       flags.push({ flag: 'database', message: toError(thrown).message })
     }
@@ -151,7 +180,7 @@ function emptyTally(): Tally {
 }
 
 function redFlags(
-  { lastMinute, dead }: OutboxStats,
+  { lastMinute, dead, paused }: OutboxStats,
   limits: ResolvedLimits,
   pending: number,
 ): HealthFlag[] {
@@ -160,7 +189,7 @@ function redFlags(
   if (pending > limits.maxPending) {
     flags.push({
       flag: 'pending',
-      message: `more than ${limits.maxPending} events are waiting to be sent`,
+      message: `more than ${limits.maxPending} events are waiting to be sent${pausedNote(paused)}`,
     })
   }
   if (dead.count > limits.maxDead) {
@@ -176,12 +205,18 @@ function redFlags(
   return flags
 }
 
+function pausedNote(paused: readonly Pause[]): string {
+  if (paused.length === 0) return ''
+  const names = paused.map(({ topic }) => (topic === null ? 'everything' : `'${topic}'`))
+  return `; paused: ${names.join(', ')}`
+}
+
 function circuitFlag({ publisher, topic, since, error }: Unreachable): HealthFlag {
   const destination = topic === null ? 'the broker' : `the topic '${topic}'`
-  const seconds = Math.round((performance.now() - since) / 1_000)
+  const age = formatAge(performance.now() - since)
   return {
     flag: 'circuit',
-    message: `sends to ${destination} of the publisher '${publisher}' have failed for ${seconds}s: ${describeError(error)}`,
+    message: `sends to ${destination} of the publisher '${publisher}' have failed for ${age}: ${describeError(error)}`,
   }
 }
 
@@ -197,11 +232,14 @@ interface ResolvedLimits {
   readonly maxFailureRate: number
   readonly maxPollMs: number
   readonly maxDead: number
+  readonly maxSlotBytes: number
 }
 
 function resolveLimits(limits: HealthLimits, deadLettersHold: boolean): ResolvedLimits {
-  rejectUnknown('health()', limits, ['maxPending', 'maxFailureRate', 'maxPoll', 'maxDead'])
+  const known = ['maxPending', 'maxFailureRate', 'maxPoll', 'maxDead', 'maxSlotBytes']
+  rejectUnknown('health()', limits, known)
   const { maxPending = 1_000, maxFailureRate = 0.05, maxPoll = '5s' } = limits
+  const { maxSlotBytes = MOST_SLOT_BYTES } = limits
   const { maxDead = deadLettersHold ? 0 : Number.MAX_SAFE_INTEGER } = limits
   if (!(maxFailureRate >= 0 && maxFailureRate <= 1)) {
     throw new OutboxOptionsError(
@@ -213,6 +251,7 @@ function resolveLimits(limits: HealthLimits, deadLettersHold: boolean): Resolved
     maxFailureRate,
     maxPollMs: requireDuration('maxPoll', maxPoll, 1),
     maxDead: requireCount('maxDead', maxDead, Number.MAX_SAFE_INTEGER, 0),
+    maxSlotBytes: requireCount('maxSlotBytes', maxSlotBytes, Number.MAX_SAFE_INTEGER, 0),
   }
 }
 

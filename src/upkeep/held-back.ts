@@ -3,7 +3,7 @@
 import { performance } from 'node:perf_hooks'
 import type { EventRef } from '../event/event.ts'
 import { laneOf, type OrderScopes } from '../event/lane.ts'
-import type { Lifecycle } from '../lifecycle.ts'
+import type { Lifecycle, Saved } from '../lifecycle.ts'
 import type { Logger } from '../runtime/logger.ts'
 
 /** How many lanes it remembers, and for how long after the next attempt: another process may have made that one. */
@@ -26,8 +26,7 @@ export function reportHeldBack(lifecycle: Lifecycle, scopes: OrderScopes, logger
       if (retryAt + GRACE_MS < performance.now()) forget(lane)
     }
   }
-  const onSaved = ({ event }: { event: EventRef }) => {
-    const lane = laneOf(event, scopes)
+  const onSaved = ({ event, lane }: Saved) => {
     const earlier = failed.get(lane)
     if (!earlier || earlier.reported) return
     if (earlier.retryAt + GRACE_MS < performance.now()) return forget(lane)
@@ -48,10 +47,9 @@ export function reportHeldBack(lifecycle: Lifecycle, scopes: OrderScopes, logger
     // A listener for this event costs every unit of work, so there is one only while something has failed.
     if (failed.size === 0) events.off('event:saved', onSaved)
   }
-  events.on('event:failed', ({ event, attempts, retryInMs }) => {
-    // An outage counts no attempt, and its circuit is logged.
-    if (attempts === 0) return
-    const lane = laneOf(event, scopes)
+  events.on('event:failed', ({ event, lane, attempts, retryInMs }) => {
+    // An outage counts no attempt, and its circuit is logged. A scheduled event has a lane of its own and holds no other.
+    if (attempts === 0 || lane !== laneOf(event, scopes)) return
     const known = failed.get(lane)
     if (known === undefined && failed.size >= MOST_LANES) forgetOld()
     if (known === undefined && failed.size >= MOST_LANES) return

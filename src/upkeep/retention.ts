@@ -3,10 +3,14 @@
 import type { Logger } from '../runtime/logger.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { Purged, Store } from '../store/outbox/outbox-store.ts'
+import { type DoneBy, doneBy } from './done-by.ts'
 import { Partitions } from './partitions.ts'
 
 const BATCH = 1_000
 const DAY_MS = 86_400_000
+
+/** On a partitioned table, rows that did not go with their partition go this much later. */
+export const LATER_WITH_PARTITIONS_MS = 2 * DAY_MS
 
 /** Deletes one batch of old rows, starting after the last row of the previous batch; null for the first batch. */
 export type PurgeBatch = (limit: number, after: string | null) => Promise<Purged>
@@ -36,19 +40,22 @@ export class Retention {
   }
 
   /** Runs a whole round now. Returns how many rows it deleted. */
-  async purge(): Promise<number> {
+  async purge(details: DoneBy = {}): Promise<number> {
     let total = 0
-    for await (const deleted of this.#runRound()) total += deleted
+    for await (const deleted of this.#runRound(doneBy('purge()', details))) total += deleted
     return total
   }
 
-  async *#runRound(): AsyncGenerator<number> {
+  async *#runRound(who: { readonly by?: string } = {}): AsyncGenerator<number> {
     let total = 0
-    for await (const deleted of this.#newRound()) {
-      total += deleted
-      yield deleted
+    try {
+      for await (const deleted of this.#newRound()) {
+        total += deleted
+        yield deleted
+      }
+    } finally {
+      if (total > 0) this.#logger.info({ deleted: total, ...who }, 'old rows deleted')
     }
-    if (total > 0) this.#logger.info({ deleted: total }, 'old rows deleted')
   }
 }
 
@@ -61,6 +68,11 @@ export async function* inBatches(purge: PurgeBatch): AsyncGenerator<number> {
   }
 }
 
+export type RetentionRules = Pick<
+  ResolvedOptions,
+  'retentionMs' | 'deadLetterRetentionMs' | 'logger'
+>
+
 /**
  * What an outbox deletes: dead letters if they have a retention, and published events. With partitions, these go with
  * their partition, which covers a day. A partition has at least another day to be dropped; what is still there then,
@@ -68,7 +80,7 @@ export async function* inBatches(purge: PurgeBatch): AsyncGenerator<number> {
  */
 export function outboxRound(
   store: Pick<Store<never>, 'purge' | 'partitions'>,
-  { retentionMs, deadLetterRetentionMs, logger }: ResolvedOptions,
+  { retentionMs, deadLetterRetentionMs, logger }: RetentionRules,
 ): Round {
   const partitions = new Partitions(store.partitions, retentionMs, logger)
   const purge = (status: 'published' | 'dead_letter', olderThanMs: number) => {
@@ -79,6 +91,6 @@ export function outboxRound(
     if (found) await partitions.make(found)
     if (deadLetterRetentionMs !== null) yield* purge('dead_letter', deadLetterRetentionMs)
     if (found && !(yield* partitions.drop(found))) return
-    yield* purge('published', found ? retentionMs + 2 * DAY_MS : retentionMs)
+    yield* purge('published', found ? retentionMs + LATER_WITH_PARTITIONS_MS : retentionMs)
   }
 }

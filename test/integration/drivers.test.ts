@@ -1,10 +1,14 @@
 // The same path on every driver: what differs between them is how results and errors look.
 import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
+import { knex } from 'knex'
+import { Kysely, type KyselyPlugin, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import postgres from 'postgres'
 import { describe, expect, it } from 'vitest'
 import { databaseOf } from '../../src/drivers/database-of.ts'
+import { knexDatabase } from '../../src/drivers/knex.ts'
+import { kyselyDatabase } from '../../src/drivers/kysely.ts'
 import { nodePostgres } from '../../src/drivers/node-postgres.ts'
 import { postgresJs } from '../../src/drivers/postgres-js.ts'
 import { createInbox } from '../../src/inbox/inbox.ts'
@@ -204,6 +208,26 @@ describe('whatever parsers and transforms the client has', () => {
     expect(await sendBothWays(drizzleNodePostgres(parsers.pool))).toEqual(ALL_OF_IT)
   })
 
+  it('reads its rows right on Kysely, whatever its plugins make of them', async () => {
+    const boxed = (text: string) => ({ valueOf: () => text })
+    await using parsers = await parsing([20, 21, 23, 700, 701], boxed)
+    const dialect = new PostgresDialect({ pool: parsers.pool })
+    const emptying: KyselyPlugin = {
+      transformQuery: ({ node }) => node,
+      transformResult: async ({ result }) => ({ ...result, rows: result.rows.map(() => ({})) }),
+    }
+    const db = new Kysely({ dialect, plugins: [emptying] })
+    expect(await sendBothWays(kyselyDatabase(db))).toEqual(ALL_OF_IT)
+  })
+
+  it('reads its rows right on Knex, whatever parsers and postProcessResponse make of them', async () => {
+    await using _ = await parsing(types, shout)
+    const postProcessResponse = () => 'processed'
+    const db = knex({ client: 'pg', connection: fixture.url, postProcessResponse })
+    expect(await sendBothWays(knexDatabase(db))).toEqual(ALL_OF_IT)
+    await db.destroy()
+  })
+
   it.each([
     ['renames columns', { column: { from: postgres.toPascal } }, /turns 'id' into 'Id'/],
     ['rewrites rows', { row: { from: () => ({}) } }, /transform rows where you use them/],
@@ -230,7 +254,7 @@ describe('says what to give it instead', () => {
       /pass postgresJs\(sql\) from 'aftercommit\/postgres-js'/,
     ],
     ['of a Pool', () => pool, /pass nodePostgres\(pool\) from 'aftercommit\/node-postgres'/],
-    ['of nothing', () => undefined, /must be a Drizzle Postgres database, postgresJs\(sql\) or/],
+    ['of nothing', () => undefined, /must be a Drizzle Postgres database, or .* postgresJs\(sql\)/],
     [
       'of Drizzle on a Client',
       () => drizzleNodePostgres(new pg.Client()),

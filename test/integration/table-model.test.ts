@@ -11,6 +11,9 @@ import type { Executor } from '../../src/drivers/driver.ts'
 import type { Store } from '../../src/store/outbox/outbox-store.ts'
 import {
   claim,
+  makeDue,
+  mayCancel,
+  type NewRow,
   passTime,
   renew,
   save,
@@ -39,16 +42,20 @@ const leases = fc.uniqueArray(fc.record({ seq: fc.nat(EVENTS - 1), token: leaseT
 })
 const command = fc.oneof(
   {
-    weight: 3,
+    weight: 4,
     arbitrary: fc.record({
       kind: fc.constant('save' as const),
-      keys: fc.array(fc.constantFrom('x', 'y'), { minLength: 1, maxLength: 3 }),
+      /** With the ticks until it is due, if it is scheduled. */
+      events: fc.array(
+        fc.tuple(fc.constantFrom('x', 'y'), fc.option(fc.nat(2), { nil: undefined, freq: 3 })),
+        { minLength: 1, maxLength: 3 },
+      ),
       token,
       ticks: fc.constantFrom(0, 2, 4),
     }),
   },
   {
-    weight: 3,
+    weight: 4,
     arbitrary: fc.record({
       kind: fc.constant('claim' as const),
       limit: fc.integer({ min: 1, max: 5 }),
@@ -61,6 +68,8 @@ const command = fc.oneof(
   },
   fc.record({ kind: fc.constant('renew' as const), leases, ticks: fc.constantFrom(2, 4) }),
   fc.record({ kind: fc.constant('published' as const), seqs }),
+  fc.record({ kind: fc.constant('cancel' as const), seq: fc.nat(EVENTS - 1) }),
+  fc.record({ kind: fc.constant('look' as const), locked: fc.option(fc.nat(EVENTS - 1)) }),
   {
     weight: 2,
     arbitrary: fc.record({
@@ -69,7 +78,7 @@ const command = fc.oneof(
       status: fc.constantFrom('failed' as const, 'dead_letter' as const, null),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('time passes' as const) }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('time passes' as const) }) },
 )
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never
 
@@ -121,9 +130,23 @@ class Pair {
         const held = recordFailed(this.#table, asked, this.#rules).map(this.#toRef)
         return { model: new Map(held.map((ref) => [ref.id, ref.token])), postgres: recorded }
       }
+      case 'cancel': {
+        const { seq } = given
+        const isCancelled = mayCancel(this.#table[seq], 'by claim')
+        if (isCancelled) this.#table[seq] = null
+        const id = this.#ids[seq] ?? randomUUID()
+        return { model: isCancelled, postgres: await this.#store.cancel(id) }
+      }
+      case 'look': {
+        const locked = given.locked !== null && this.#table[given.locked] ? [given.locked] : []
+        makeDue(this.#table, locked)
+        await this.#whileLocked(locked, () => this.#store.dueTopics())
+        return { model: null, postgres: null }
+      }
       case 'time passes':
         passTime(this.#table)
-        await fixture.sql`update outbox set available_at = available_at - interval '1 hour'`
+        await fixture.sql`update outbox set available_at = available_at - interval '1 hour',
+          deliver_at = deliver_at - interval '1 hour'`
         return { model: null, postgres: null }
     }
   }
@@ -139,15 +162,19 @@ class Pair {
     return { id: this.#ids[seq]!, token: tokens[name]! }
   }
 
-  async #save({ keys, token: name, ticks }: Extract<Command, { kind: 'save' }>) {
+  async #save({ events: given, token: name, ticks }: Extract<Command, { kind: 'save' }>) {
     const first = this.#table.length
-    const events = keys.slice(0, EVENTS - first).map((key, n) => ({ seq: first + n, key }))
+    const events = given.slice(0, EVENTS - first).map(([key, dueIn], n): NewRow => {
+      const seq = first + n
+      return { seq, key: dueIn === undefined ? key : `${key} ${seq}`, dueIn }
+    })
     if (events.length === 0) return { model: null, postgres: null }
-    const prepared = events.map(({ key }) =>
-      prepareEvent(newEvent({ aggregateId: key }), lenientRules),
-    )
+    const prepared = events.map(({ dueIn }, n) => {
+      const schedule = dueIn === undefined ? {} : { deliverAfter: dueIn * HOUR }
+      return prepareEvent(newEvent({ aggregateId: given[n]![0], ...schedule }), lenientRules)
+    })
     this.#ids.push(...prepared.map(({ id }) => id))
-    for (const { aggregateId, lane } of prepared) this.#lanes.set(aggregateId, lane)
+    for (const [n, { lane }] of prepared.entries()) this.#lanes.set(events[n]!.key, lane)
     const lease = { token: tokens[name]!, workerId: 'test', ms: ticks * HOUR }
     const saved = await this.#store.save(databaseOf(fixture.db), prepared, lease)
     // The table counts from its last truncation on; the model from 0.
@@ -165,10 +192,12 @@ class Pair {
   async #claim({ limit, token: name, ticks, locked, key }: Extract<Command, { kind: 'claim' }>) {
     const lease = { token: tokens[name]!, workerId: 'test', ms: ticks * HOUR }
     const lanes = this.#lanes.get(key ?? '')
+    if (key === null) makeDue(this.#table)
     const from =
       key === null
-        ? { topics: await this.#store.dueTopics() }
+        ? { topics: (await this.#store.dueTopics()).topics }
         : { lanes: lanes === undefined ? [] : [lanes], onlyTopics: null, exceptTopics: [] }
+    await this.#keepToTicks()
     const known = locked.filter((seq) => this.#table[seq])
     const { events } = await this.#whileLocked(known, () =>
       this.#store.claim({ lease, limit, from }),
@@ -187,27 +216,35 @@ class Pair {
     })) as T
   }
 
+  async #keepToTicks() {
+    await fixture.sql`update outbox set available_at = ${this.#begun}::timestamptz
+      + round(extract(epoch from available_at - ${this.#begun}::timestamptz) / 3600) * interval '1 hour'`
+  }
+
   async rows() {
-    const rows = await fixture.sql<{ status: string; token: string | null; left: number }[]>`
-      with whole as (
-        update outbox set available_at = ${this.#begun}::timestamptz
-          + round(extract(epoch from available_at - ${this.#begun}::timestamptz) / 3600) * interval '1 hour'
-        returning seq, status, lease_token, available_at
-      )
-      select status, lease_token as token,
+    await this.#keepToTicks()
+    const rows = await fixture.sql<VisibleRow[]>`
+      select status, lease_token as token, deliver_at is not null and worker_id is not null as "isTaken",
         (extract(epoch from available_at - ${this.#begun}::timestamptz) / 3600)::int as left
-      from whole order by seq`
-    const visible = (row: { status: string; token: unknown; left: number }) => {
-      const { status, token: holder, left } = row
-      return ['pending', 'failed'].includes(status) ? { status, holder, left } : { status, holder }
-    }
+      from outbox order by seq`
+    const visible = ({ left, ...row }: VisibleRow) =>
+      ['scheduled', 'pending', 'failed'].includes(row.status) ? { ...row, left } : row
     return {
-      model: this.#table.map((row) =>
-        visible({ ...row!, token: row!.token === null ? null : tokens[row!.token] }),
-      ),
-      postgres: rows.map(visible),
+      model: this.#table.flatMap((row) => {
+        if (!row) return []
+        const { status, token: name, left, isTaken = false } = row
+        return [visible({ status, token: name === null ? null : tokens[name]!, isTaken, left })]
+      }),
+      postgres: rows.map((row) => visible({ ...row })),
     }
   }
+}
+
+interface VisibleRow {
+  readonly status: string
+  readonly token: string | null
+  readonly isTaken: boolean
+  readonly left: number
 }
 
 it.each([
@@ -217,7 +254,7 @@ it.each([
   'the table of the model does what Postgres does (dead letters %s)',
   { timeout: 180_000 },
   async (_, hold) => {
-    let claimed = 0
+    let [claimed, cancelled] = [0, 0]
     const property = fc.asyncProperty(
       fc.array(command, { minLength: 4, maxLength: 25, size: 'max' }),
       async (commands) => {
@@ -227,13 +264,15 @@ it.each([
           const { model, postgres } = await pair.run(one)
           expect(postgres).toEqual(model)
           if (one.kind === 'claim') claimed += (model as number[]).length
+          if (one.kind === 'cancel' && model) cancelled += 1
           const rows = await pair.rows()
           expect(rows.postgres).toEqual(rows.model)
         }
       },
     )
-    await fc.assert(property, { seed, numRuns: 150, interruptAfterTimeLimit: 120_000 })
+    await fc.assert(property, { seed, numRuns: 250, interruptAfterTimeLimit: 120_000 })
     // Or it proves little.
     expect(claimed).toBeGreaterThan(100)
+    expect(cancelled).toBeGreaterThan(10)
   },
 )

@@ -12,7 +12,7 @@ export function newClaimer(store: () => Pick<Store<never>, 'claim' | 'dueTopics'
   const lanes = new Set<number>()
   return async (request: ClaimNow): Promise<OutboxEvent[]> => {
     const { lease, limit = 100, onlyTopics = null, exceptTopics = [] } = request
-    const due = (await store().dueTopics()).filter((topic) => {
+    const due = (await store().dueTopics()).topics.filter((topic) => {
       return !exceptTopics.includes(topic) && (onlyTopics?.includes(topic) ?? true)
     })
     const sources = [{ topics: due }, { lanes: [...lanes], onlyTopics, exceptTopics }]

@@ -17,6 +17,8 @@ import { resolveOptions } from '../../src/options/options.ts'
 import { type Handler, handlersPublisher } from '../../src/publishers/handlers.ts'
 import { postgresStore } from '../../src/store/outbox/postgres.ts'
 import type { Store } from '../../src/store/outbox/outbox-store.ts'
+import { grantsScript } from '../../src/store/grants.ts'
+import { uniqueName } from './doubles/unique-name.ts'
 import { createDatabase, openClient } from './servers/database.ts'
 import { drizzleOnPglite, drizzleOnPostgresJs, type TestDriver } from './drivers.ts'
 
@@ -81,6 +83,8 @@ type Opened = {
 type FixtureOptions = {
   /** Whether the table has partitions. @default if OUTBOX_TABLE=partitioned */
   readonly partitioned?: boolean
+  /** Whether the rows stay from test to test, for a table that takes long to fill. @default false */
+  readonly keepRows?: boolean
 }
 
 export function useFixture(options: FixtureOptions = {}): Fixture {
@@ -97,7 +101,10 @@ export function describeEach(
 
 function useFixtureOn(
   driver: TestDriver,
-  { partitioned = process.env['OUTBOX_TABLE'] === 'partitioned' }: FixtureOptions = {},
+  {
+    partitioned = process.env['OUTBOX_TABLE'] === 'partitioned',
+    keepRows = false,
+  }: FixtureOptions = {},
 ): Fixture<AnyDatabase> {
   let opened: Opened
   const outboxes: Pick<Outbox, 'stop'>[] = []
@@ -106,10 +113,11 @@ function useFixtureOn(
     opened = driver === drizzleOnPglite ? openInProcess() : await openOnServer(driver)
     const publisher = handlersPublisher({ handlers: {} })
     await createOutbox({ db: opened.db, publisher }).migrate({ partitioned })
+    if (process.env['OUTBOX_ROLE'] === 'service') opened = await asService(opened, driver)
   })
   afterEach(async () => {
     await Promise.all(outboxes.splice(0).map((outbox) => outbox.stop()))
-    await opened.sql`truncate outbox`
+    if (!keepRows) await opened.sql`truncate outbox`
   })
   afterAll(() => opened.close())
 
@@ -161,6 +169,29 @@ async function openOnServer(driver: TestDriver): Promise<Opened> {
     async close() {
       await Promise.all([sql.end({ timeout: 0 }), close()])
       await database.drop()
+    },
+  }
+}
+
+/** The same database, used by a role that has no more rights than `aftercommit grants` gives it. */
+async function asService(owned: Opened, driver: TestDriver): Promise<Opened> {
+  if (owned.url === '') return owned
+  const role = uniqueName('service')
+  const url = new URL(owned.url)
+  url.username = role
+  url.password = role
+  await owned.sql.unsafe(`create role "${role}" login password '${role}';
+    ${grantsScript({ schema: 'public', name: 'outbox' }, role, 'service')};
+    alter default privileges in schema public grant all on tables to "${role}";
+    alter default privileges in schema public grant all on sequences to "${role}"`)
+  const { db, close } = driver.open(url.href)
+  return {
+    ...owned,
+    db,
+    async close() {
+      await close()
+      await owned.sql.unsafe(`drop owned by "${role}"; drop role "${role}"`)
+      await owned.close()
     },
   }
 }

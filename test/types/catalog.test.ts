@@ -92,6 +92,12 @@ it('takes the events of the catalog, each with its payload', () => {
         expectTypeOf(
           take('OrderCompleted', payload, { correlationId: 'c' }),
         ).toEqualTypeOf<string>()
+        expectTypeOf(
+          take('OrderCompleted', payload, { deliverAfter: '15m' }),
+        ).toEqualTypeOf<string>()
+        expectTypeOf(
+          take({ type: 'OrderCompleted', payload, deliverAt: new Date() }),
+        ).toEqualTypeOf<string>()
         expectTypeOf(take({ type: 'OrderCompleted', payload })).toEqualTypeOf<string>()
         const many = take([
           {
@@ -124,6 +130,10 @@ it('does not compile with a wrong name, a wrong payload, or an aggregate by hand
     emit('OrderCompleted')
     // @ts-expect-error details have no such property
     emit('OrderCompleted', payload, { corelationId: 'c' })
+    // @ts-expect-error a duration has a unit, or is a number of milliseconds
+    emit('OrderCompleted', payload, { deliverAfter: '15 minutes' })
+    // @ts-expect-error a time is a Date
+    emit('OrderCompleted', payload, { deliverAt: '2027-01-01' })
     // @ts-expect-error the declaration says it
     emit('OrderCompleted', payload, { aggregateId: 'o-2' })
     // @ts-expect-error the payload of another event

@@ -87,6 +87,18 @@ it('can be stood in for by a plain object', () => {
   }
   const whole: Outbox = {
     ...stand,
+    failures: {
+      groups: async () => [],
+      count: async () => ({ count: 0, exact: true }),
+      retry: async () => 0,
+      discard: async () => 0,
+    },
+    scheduled: { cancel: async () => true, cancelIn: async () => true },
+    browse: {
+      list: async () => ({ events: [], next: null }),
+      show: async () => null,
+      tail: () => ({ begin: async () => {}, next: async () => [] }),
+    },
     db: {} as Outbox['db'],
     events: { on: () => whole.events, once: () => whole.events, off: () => whole.events },
     withOutbox: async (work) => work({}, stand.emit),
@@ -95,9 +107,17 @@ it('can be stood in for by a plain object', () => {
     start: async () => {},
     stop: async () => {},
     stopOnSignals: () => () => {},
+    flush: async () => ({ ok: true, delivered: [], failed: [], left: [], untracked: 0 }),
+    drain: async () => ({ delivered: 0, failed: 0, dead: 0, timedOut: false }),
     pollOnce: async () => 0,
+    pause: async () => true,
+    resume: async () => true,
+    reroute: async () => ({ moved: 0, held: 0 }),
+    pauses: async () => [],
+    instances: async () => [],
     purge: async () => 0,
     stats: () => Promise.reject(new Error('none')),
+    activity: () => [],
     health: async () => ({ ok: true, flags: [], stats: null }),
     [Symbol.asyncDispose]: async () => {},
   }

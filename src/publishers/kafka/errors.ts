@@ -64,6 +64,9 @@ function describe(topic: string, error: Error, type: string): string {
   // librdkafka names its own errors like this.
   if (type.startsWith('ERR__')) return `could not deliver to the topic '${topic}': ${type}`
   if (type === 'INVALID_TIMESTAMP') return CLOCKS
+  if (type === 'UNKNOWN_TOPIC_OR_PARTITION') {
+    return `the topic '${topic}' does not exist (${type}); create it, or move its events with aftercommit reroute; until then they wait`
+  }
   if (type) return `Kafka refused an event for the topic '${topic}': ${type}`
   return error.message.startsWith('Invalid message') ? error.name : error.message
 }

@@ -4,7 +4,7 @@
 // answered skips that partition, yet resolves. One error covers all partitions of a request, yet some may be written.
 // Hence: not idempotent, a request per partition, and an event counts as sent only if its own partition was acked.
 import { performance } from 'node:perf_hooks'
-import type { Kafka, Producer, ProducerConfig } from 'kafkajs'
+import type { Kafka, Producer } from 'kafkajs'
 import type { Duration } from '../../checks/duration.ts'
 import { type Envelope, resolveEnvelope } from '../../envelope/envelope.ts'
 import { writeAll } from '../../envelope/serializer.ts'
@@ -13,6 +13,8 @@ import type { OutboxEvent } from '../../event/event.ts'
 import { groupBy } from '../../runtime/group-by.ts'
 import { Turns } from '../../runtime/turns.ts'
 import {
+  hasMethod,
+  missesBraces,
   rejectUnknown,
   requireCount,
   requireDuration,
@@ -24,7 +26,7 @@ import { KafkaBatch, type Outgoing } from './batch.ts'
 import { isConfluent, MESSAGE_TIMEOUT } from './confluent.ts'
 import { chunksOf } from './chunks.ts'
 import { classifyKafkaError, isAboutTopic } from './errors.ts'
-import { KafkajsLine } from './kafkajs-line.ts'
+import { lineMaker } from './kafkajs-line.ts'
 import { KafkaPartitions } from './partitions.ts'
 import { TopicLines } from './topic-lines.ts'
 import { BATCH_SIZE, WIRE_RULES } from './wire.ts'
@@ -65,6 +67,7 @@ const KNOWN = ['kafka', 'producer', 'retries', 'requestTimeout', 'maxRequestByte
 const RECONNECT_MS = 15_000
 
 export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
+  refuseBareClient(options)
   rejectUnknown('kafkaPublisher()', options, KNOWN)
   const { kafka, producer: given } = options
   const retries = requireCount('retries', options.retries ?? 2, 100, 0)
@@ -84,7 +87,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   const timeout = options.requestTimeout ?? (eachAlone ? MESSAGE_TIMEOUT : '30s')
   const requestTimeoutMs = requireDuration('requestTimeout', timeout, 1)
   const partitions = kafka ? new KafkaPartitions() : null
-  const own = kafka && new TopicLines(lineMaker(kafka, producerConfig(retries, partitions!)))
+  const own = kafka && new TopicLines(lineMaker(kafka, retries, partitions!))
   const turnsOfGiven = new Turns()
   // By then the client has stopped waiting, so the broker may stop too.
   const settings = eachAlone ? {} : { acks: -1, timeout: requestTimeoutMs }
@@ -204,6 +207,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   const settlesWithinMs = requestTimeoutMs + sendMs
   return {
     name: 'kafka',
+    system: 'kafka',
     orderScope: 'topic',
     settlesWithinMs,
     ...(!eachAlone && { batchSize: BATCH_SIZE }),
@@ -215,6 +219,15 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
   }
 }
 
+function refuseBareClient(given: unknown): void {
+  if (hasMethod(given, 'producer')) {
+    throw missesBraces('kafkaPublisher()', 'a client', 'write kafkaPublisher({ kafka })')
+  }
+  if (hasMethod(given, 'sendBatch')) {
+    throw missesBraces('kafkaPublisher()', 'a producer', 'write kafkaPublisher({ producer })')
+  }
+}
+
 // librdkafka retries and fills its requests according to its own settings.
 function refuseUnused(options: KafkaPublisherOptions): void {
   for (const option of ['retries', 'maxRequestBytes'] as const) {
@@ -223,29 +236,6 @@ function refuseUnused(options: KafkaPublisherOptions): void {
       `${option} has no effect on a Confluent producer, which uses its own settings; remove it and configure the producer instead`,
     )
   }
-}
-
-// The first producer is made at once: a client that takes other settings fails here, not at the first event.
-function lineMaker(kafka: Pick<Kafka, 'producer'>, config: ProducerConfig): () => KafkajsLine {
-  const make = () => new KafkajsLine(kafka.producer(config))
-  let first: KafkajsLine | null
-  try {
-    first = make()
-  } catch {
-    throw new OutboxOptionsError(
-      'kafka must be a kafkajs client, but this one does not accept the settings of a kafkajs producer; with @confluentinc/kafka-javascript, connect a producer and pass it as producer',
-    )
-  }
-  return () => {
-    const line = first ?? make()
-    first = null
-    return line
-  }
-}
-
-function producerConfig(retries: number, partitions: KafkaPartitions) {
-  const retry = { retries, initialRetryTime: 100, maxRetryTime: 1_000 }
-  return { idempotent: false, retry, createPartitioner: partitions.createPartitioner }
 }
 
 function isTransient(result: PublishResult): result is PublishFailure {

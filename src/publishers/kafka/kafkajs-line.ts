@@ -1,41 +1,24 @@
-// A kafkajs producer that can say why it does not connect. kafkajs keeps trying for nine seconds by default and reports the
-// cause only when it gives up, so the errors of its sockets are watched meanwhile. Those of TLS connections cannot be.
-import { AsyncLocalStorage } from 'node:async_hooks'
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import type { Socket } from 'node:net'
-import type { Producer } from 'kafkajs'
+// The producers of kafkajs that the publisher makes: with which settings, and why one does not connect.
+import type { Kafka, Producer, ProducerConfig } from 'kafkajs'
+import { OutboxOptionsError } from '../../errors.ts'
+import type { KafkaPartitions } from './partitions.ts'
 import type { Connectable } from './producer-lines.ts'
+import { SocketWatch } from './socket-watch.ts'
 
-const SOCKET_OPENED = 'net.client.socket'
-
-/** Which line opens a socket. */
-const opening = new AsyncLocalStorage<KafkajsLine>()
-
-export class KafkajsLine implements Connectable {
+class KafkajsLine implements Connectable {
   readonly producer: Producer
-  #error: Error | null = null
+  readonly #sockets = new SocketWatch()
 
   constructor(producer: Producer) {
     this.producer = producer
   }
 
   get connectionError(): Error | null {
-    return this.#error
+    return this.#sockets.error
   }
 
   async connect(): Promise<void> {
-    const watch = (message: unknown) => {
-      if (opening.getStore() !== this) return
-      ;(message as { socket: Socket }).socket.once('error', (error) => {
-        this.#error = nameable(error)
-      })
-    }
-    subscribe(SOCKET_OPENED, watch)
-    try {
-      await opening.run(this, () => this.producer.connect())
-    } finally {
-      unsubscribe(SOCKET_OPENED, watch)
-    }
+    await this.#sockets.during(() => this.producer.connect())
   }
 
   disconnect(): Promise<void> {
@@ -43,7 +26,30 @@ export class KafkajsLine implements Connectable {
   }
 }
 
-/** A host with several addresses has an error for each, and one without a message for all. */
-function nameable(error: Error): Error {
-  return error instanceof AggregateError ? (error.errors[0] as Error) : error
+/** The first producer is made at once: a client that takes other settings fails here, not at the first event. */
+export function lineMaker(
+  kafka: Pick<Kafka, 'producer'>,
+  retries: number,
+  partitions: KafkaPartitions,
+): () => KafkajsLine {
+  const config = producerConfig(retries, partitions)
+  const make = () => new KafkajsLine(kafka.producer(config))
+  let first: KafkajsLine | null
+  try {
+    first = make()
+  } catch {
+    throw new OutboxOptionsError(
+      'kafka must be a kafkajs client, but this one does not accept the settings of a kafkajs producer; with @confluentinc/kafka-javascript, connect a producer and pass it as producer',
+    )
+  }
+  return () => {
+    const line = first ?? make()
+    first = null
+    return line
+  }
+}
+
+function producerConfig(retries: number, partitions: KafkaPartitions): ProducerConfig {
+  const retry = { retries, initialRetryTime: 100, maxRetryTime: 1_000 }
+  return { idempotent: false, retry, createPartitioner: partitions.createPartitioner }
 }

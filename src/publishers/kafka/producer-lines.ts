@@ -10,6 +10,8 @@ import { Turns } from '../../runtime/turns.ts'
 const STUCK_MS = 2_000
 /** How long a send waits for a producer that keeps failing to connect, before it fails with the cause. */
 const CONNECT_PATIENCE_MS = 1_000
+/** How often it looks for a cause after that. */
+const LOOK_AGAIN_MS = 100
 /** A limit, so that connections to a broker that accepts them and never responds do not pile up. */
 const MAX_LINES = 4
 
@@ -123,8 +125,10 @@ export class ProducerLines<P extends Connectable> {
 }
 
 async function waitUntilReady({ producer, ready }: Line<Connectable>): Promise<void> {
-  while ((await raceTimeout(ready, CONNECT_PATIENCE_MS)) === 'late') {
+  let waitMs = CONNECT_PATIENCE_MS
+  while ((await raceTimeout(ready, waitMs)) === 'late') {
     if (producer.connectionError) throw producer.connectionError
+    waitMs = LOOK_AGAIN_MS
   }
 }
 

@@ -80,9 +80,10 @@ function networkCause(error: ClientError): Error {
   return code === 'PLT_KFK_NETWORK' && cause instanceof Error ? cause : error
 }
 
-/** Why the client could reach none of its brokers. */
-export function connectError(thrown: unknown): Error {
-  return mostTelling(flatten(toError(thrown)).map(networkCause))!
+/** Why the client could reach none of its brokers. `ofSocket` says more where a server closed the connection. */
+export function connectError(thrown: unknown, ofSocket: Error | null): Error {
+  const error = mostTelling(flatten(toError(thrown)).map(networkCause))!
+  return error.message === 'Connection closed' ? (ofSocket ?? error) : error
 }
 
 /** While one broker is away, another may say that the credentials are wrong. */

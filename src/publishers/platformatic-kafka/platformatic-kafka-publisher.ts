@@ -4,7 +4,13 @@
 import { performance } from 'node:perf_hooks'
 import { compatibilityPartitioner, Producer, type ProducerOptions } from '@platformatic/kafka'
 import type { Duration } from '../../checks/duration.ts'
-import { rejectUnknown, requireCount, requireDuration } from '../../checks/checks.ts'
+import {
+  hasMethod,
+  missesBraces,
+  rejectUnknown,
+  requireCount,
+  requireDuration,
+} from '../../checks/checks.ts'
 import { type Envelope, resolveEnvelope } from '../../envelope/envelope.ts'
 import { writeAll } from '../../envelope/serializer.ts'
 import { OutboxOptionsError } from '../../errors.ts'
@@ -12,6 +18,7 @@ import type { OutboxEvent } from '../../event/event.ts'
 import { groupBy } from '../../runtime/group-by.ts'
 import { KafkaBatch } from '../kafka/batch.ts'
 import { explainConnect } from '../kafka/access.ts'
+import { SocketWatch } from '../kafka/socket-watch.ts'
 import { TopicLines } from '../kafka/topic-lines.ts'
 import { BATCH_SIZE, WIRE_RULES } from '../kafka/wire.ts'
 import type { Publisher, PublishRules } from '../publisher.ts'
@@ -78,6 +85,7 @@ const DECIDED: readonly Decided[] = [
 const CONNECT_MS = 5_000
 
 export function platformaticKafkaPublisher(options: PlatformaticKafkaPublisherOptions): Publisher {
+  refuseBareClient(options)
   rejectUnknown('platformaticKafkaPublisher()', options, KNOWN)
   const { client } = options
   requireClient(client)
@@ -114,6 +122,7 @@ export function platformaticKafkaPublisher(options: PlatformaticKafkaPublisherOp
 
   return {
     name: 'kafka',
+    system: 'kafka',
     orderScope: 'topic',
     // The last request begins before the batch closes. It may have to connect, and to ask for the leaders first.
     settlesWithinMs: 4 * requestTimeoutMs + connectTimeoutMs,
@@ -124,12 +133,25 @@ export function platformaticKafkaPublisher(options: PlatformaticKafkaPublisherOp
   }
 }
 
+const EXAMPLE = "{ client: { clientId: 'orders', bootstrapBrokers: ['localhost:9092'] } }"
+
+function refuseBareClient(given: unknown): void {
+  const owner = 'platformaticKafkaPublisher()'
+  if (hasMethod(given, 'send')) {
+    const remedy = `it makes its own producers, so write platformaticKafkaPublisher(${EXAMPLE})`
+    throw missesBraces(owner, 'a producer', remedy)
+  }
+  if (typeof given === 'object' && given !== null && 'bootstrapBrokers' in given) {
+    const remedy = `write platformaticKafkaPublisher(${EXAMPLE})`
+    throw missesBraces(owner, 'the options of a client', remedy)
+  }
+}
+
 function requireClient(client: unknown): void {
-  const example = "{ clientId: 'orders', bootstrapBrokers: ['localhost:9092'] }"
   const { bootstrapBrokers } = (client ?? {}) as Partial<TextOptions>
   if (!Array.isArray(bootstrapBrokers) || bootstrapBrokers.length === 0) {
     throw new OutboxOptionsError(
-      `platformaticKafkaPublisher() takes client with bootstrapBrokers, e.g. { client: ${example} }`,
+      `platformaticKafkaPublisher() takes client with bootstrapBrokers, e.g. ${EXAMPLE}`,
     )
   }
   const decided = DECIDED.find((name) => name in (client as object))
@@ -157,15 +179,16 @@ function openLine(
     repeatOnStaleMetadata: false,
     serializers: { key: toBuffer, value: toBuffer, headerKey: toBuffer, headerValue: toBuffer },
   })
+  const sockets = new SocketWatch()
   return {
     producer,
     connect: async () => {
       try {
-        const asked = producer.metadata({ topics: [] })
+        const asked = sockets.during(() => producer.metadata({ topics: [] }))
         // A frozen broker lets it connect and never answers; the next line begins with another one.
         await limit('connecting', 2 * connectTimeoutMs, asked)
       } catch (thrown) {
-        throw explainConnect(connectError(thrown))
+        throw explainConnect(connectError(thrown, sockets.error))
       }
     },
     disconnect: () => producer.close(),

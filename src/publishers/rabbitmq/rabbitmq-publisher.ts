@@ -10,7 +10,7 @@ import type { WireMessage } from '../../envelope/wire-message.ts'
 import { OutboxOptionsError } from '../../errors.ts'
 import type { OutboxEvent } from '../../event/event.ts'
 import { groupBy } from '../../runtime/group-by.ts'
-import { rejectUnknown, requireDuration } from '../../checks/checks.ts'
+import { hasMethod, missesBraces, rejectUnknown, requireDuration } from '../../checks/checks.ts'
 import { LIFE_SIGN_MS } from './connection.ts'
 import { RabbitLink } from './link.ts'
 import { type RabbitmqRoute, toMessage } from './message.ts'
@@ -53,6 +53,7 @@ const KNOWN = [
 const WIRE_RULES = { attributePrefix: 'cloudEvents:', jsonType: 'application/json' } as const
 
 export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher {
+  refuseBareUrl(options)
   rejectUnknown('rabbitmqPublisher()', options, KNOWN)
   const { exchange = '', route } = options
   const openMs = requireDuration('connectTimeout', options.connectTimeout ?? '10s', 1)
@@ -100,12 +101,26 @@ export function rabbitmqPublisher(options: RabbitmqPublisherOptions): Publisher 
 
   return {
     name: 'rabbitmq',
+    system: 'rabbitmq',
     // A batch starts new events for the length of one confirm. The last of them may use every limit in full.
     settlesWithinMs: confirmMs + 3 * openMs + confirmMs + LIFE_SIGN_MS,
     publish,
     connect: () => link.prepare(exchange),
     disconnect: () => link.disconnect(),
   }
+}
+
+function refuseBareUrl(given: unknown): void {
+  if (typeof given === 'string') throw writeInstead('a string', '{ url }')
+  if (given instanceof URL) throw writeInstead('a URL', '{ url: url.href }')
+  if (typeof given === 'function') throw writeInstead('a function', '{ connect }')
+  if (hasMethod(given, 'createConfirmChannel')) {
+    throw writeInstead('a connection', '{ connect: () => amqplib.connect(url) }')
+  }
+}
+
+function writeInstead(got: string, options: string): OutboxOptionsError {
+  return missesBraces('rabbitmqPublisher()', got, `write rabbitmqPublisher(${options})`)
 }
 
 function holds({ kind }: PublishFailure, rules: PublishRules): boolean {

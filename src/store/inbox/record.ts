@@ -85,7 +85,7 @@ function lockStatement({ rules: { table, consumer } }: InboxContext) {
     const [row] = await run<{ isolation: string }>(
       tx,
       'lock the lane',
-      sql`select pg_advisory_xact_lock(hashtextextended(${key}::text, 0)),
+      sql`select pg_advisory_xact_lock(hashtextextended(${key}::text, 0))::text,
         current_setting('transaction_isolation') as isolation`,
     )
     if (row!.isolation === 'read committed') return

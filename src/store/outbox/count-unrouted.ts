@@ -9,7 +9,7 @@ import { isOfTopic, topicsSince } from './topics.ts'
 export function countUnroutedStatement(context: StatementContext, dueTopics: DueTopics) {
   const { outbox, horizon } = context
   return async (routed: readonly string[], limit: number): Promise<Record<string, number>> => {
-    const due = (await dueTopics()).filter((topic) => !routed.includes(topic))
+    const due = (await dueTopics()).topics.filter((topic) => !routed.includes(topic))
     if (due.length === 0) return {}
     const topics = [...horizon.since].filter(([topic]) => due.includes(topic))
     const rows = await runInBackground<CountRow>(

@@ -1,10 +1,11 @@
-// Which topics have due events. One lookup per known topic, starting at the time in horizon.ts. Topics that are not known
+// Which topics have due events, and when the next scheduled event is due. One lookup per known topic, starting at the time in horizon.ts. Topics that are not known
 // yet are looked for between those that are, where no entry of a known topic is in the way.
 import { performance } from 'node:perf_hooks'
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import { type AnyNumber, isDueIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
+import { isScheduledSince } from './scheduled.ts'
 import { isOfTopic, topicsSince } from './topics.ts'
 
 // A search reads the dead entries of every topic that is not known. So it rests after a search, twenty times as long as that
@@ -17,13 +18,22 @@ interface TopicRow {
   topic: string | null
   first: AnyNumber | null
   now: AnyNumber
+  serverSince: AnyNumber
   tookMs: AnyNumber
   snapshot: string
   ownId: string | null
+  firstScheduled: AnyNumber | null
 }
 
-/** Returns the topics with something due. With `searches`, the horizon knows every topic afterwards. */
-export type DueTopics = (searches?: boolean) => Promise<string[]>
+interface Look {
+  /** The topics with something due, the one with the oldest event first. */
+  readonly topics: string[]
+  /** In how many milliseconds the first scheduled event is due, 0 or less if it is; null: there is none. */
+  readonly scheduledInMs: number | null
+}
+
+/** Looks at the table. With `searches`, the horizon knows every topic afterwards. */
+export type DueTopics = (searches?: boolean) => Promise<Look>
 
 export function dueTopicsStatement(context: StatementContext): DueTopics {
   const { outbox, horizon } = context
@@ -40,7 +50,7 @@ export function dueTopicsStatement(context: StatementContext): DueTopics {
   let learned = 0
   return (searches = false) => look(searches || performance.now() >= searchAt)
 
-  async function look(searches: boolean): Promise<string[]> {
+  async function look(searches: boolean): Promise<Look> {
     const learnedBefore = learned
     const { at, beyond } = horizon.nextMark
     // A standby gives out no ids. There, the horizon stays where it is.
@@ -62,15 +72,19 @@ export function dueTopicsStatement(context: StatementContext): DueTopics {
           select topic, since from known union all select low, '-Infinity' from gap where found
         )
         select t.topic, first.ms as first, date_part('epoch', now()) * 1000 as now,
+          date_part('epoch', pg_postmaster_start_time()) * 1000 as "serverSince",
           date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000 as "tookMs",
           pg_current_snapshot()::text as snapshot,
-          case when ${isMark} then pg_current_xact_id()::text end as "ownId"
+          case when ${isMark} then pg_current_xact_id()::text end as "ownId",
+          (select date_part('epoch', o.deliver_at) * 1000 from ${outbox} o where ${isScheduledSince(o, horizon)}
+            order by o.deliver_at limit 1) as "firstScheduled"
         from (select count(*) from topics) searched left join topics t on true left join lateral (
           select date_part('epoch', o.available_at) * 1000 as ms from ${outbox} o
           where ${isOfTopic(o)} order by o.available_at limit 1
         ) first on true`,
     )
-    const [{ now, snapshot, ownId, tookMs }] = rows as [TopicRow]
+    const [{ now, snapshot, ownId, tookMs, ...row }] = rows as [TopicRow]
+    const firstScheduled = row.firstScheduled === null ? null : Number(row.firstScheduled)
     if (searches) {
       searchMs = Number(tookMs)
       searchAt = performance.now() + Math.min(searchMs * REST_AFTER_SEARCH, LONGEST_REST_MS)
@@ -84,17 +98,20 @@ export function dueTopicsStatement(context: StatementContext): DueTopics {
       learned += 1
       const found = {
         now: Number(now),
+        serverSince: Number(row.serverSince),
         running: readRunning(snapshot),
         ownId: ownId === null ? null : BigInt(ownId),
         firstByTopic: new Map(firsts),
+        firstScheduled,
       }
       if (horizon.learn(found)) return await look(searches)
     }
-    const due = firsts
+    const topics = firsts
       .filter((entry): entry is [string, number] => entry[1] !== null && entry[1] <= Number(now))
       .toSorted(([, one], [, other]) => one - other)
       .map(([topic]) => topic)
-    if (due.length > 0 || searches || searchMs > LONG_SEARCH_MS) return due
+    const scheduledInMs = firstScheduled === null ? null : firstScheduled - Number(now)
+    if (topics.length > 0 || searches || searchMs > LONG_SEARCH_MS) return { topics, scheduledInMs }
     return await look(true)
   }
 }

@@ -14,8 +14,12 @@
 //
 // Between two looks, a claim begins where the one before it ended. What it leaves out that way, the next look finds.
 //
+// The index of scheduled events has dead entries too: of those that became due, and of those that were cancelled. It is read
+// from a time of the same kind. A scheduled event is due no earlier than the clock at its save.
+//
 // All of this is in memory. A process that starts looks at everything, and again every ten minutes: the clock of the
-// database may have been set back.
+// database may have been set back. It does so too when another server responds, or the same after a restart: an
+// asynchronous standby that was promoted may not know of a lease or a failure, so an event is due again as of then.
 
 /** How long ago that look is, at least. Few transactions are running for longer. */
 const SECONDS_AGO_MS = 2_000
@@ -40,18 +44,24 @@ const EVERYTHING = Number.NEGATIVE_INFINITY
 /** What one look found. Times are the database's, in ms. */
 export interface Look {
   readonly now: number
+  /** When the server started, which tells it from others. */
+  readonly serverSince: number
   /** Running transactions, of those that are older than some transaction that has ended. */
   readonly running: ReadonlySet<bigint>
   /** The id that the look took, if it is to be a mark. */
   readonly ownId: bigint | null
   /** When the first unfinished event of each topic is due; null: there is none. */
   readonly firstByTopic: ReadonlyMap<string, number | null>
+  /** When the first scheduled event is due; null: there is none. */
+  readonly firstScheduled: number | null
 }
 
 export class Horizon {
   readonly #since = new Map<string, number>()
+  #scheduledSince = EVERYTHING
   #begunAt = EVERYTHING
   #lastNow = EVERYTHING
+  #serverSince: number | null = null
   /** The look that will be some seconds ago. */
   #mark: { readonly now: number; readonly ownId: bigint } | null = null
   #bound = EVERYTHING
@@ -71,6 +81,11 @@ export class Horizon {
   /** Where a look starts, for each topic that is known. */
   get since(): ReadonlyMap<string, number> {
     return this.#since
+  }
+
+  /** Where scheduled events are read from. */
+  get scheduledSince(): number {
+    return this.#scheduledSince
   }
 
   /** Where a claim starts. */
@@ -100,8 +115,12 @@ export class Horizon {
 
   /** Returns whether to look again, because this look may have missed something. */
   learn(look: Look): boolean {
-    const { now, firstByTopic } = look
-    if (now < this.#lastNow || now > this.#begunAt + AT_MOST_MS) this.#beginAnew(now)
+    const { now, serverSince, firstByTopic, firstScheduled } = look
+    const isOtherServer = serverSince !== this.#serverSince
+    if (isOtherServer || now < this.#lastNow || now > this.#begunAt + AT_MOST_MS) {
+      this.#beginAnew(now)
+    }
+    this.#serverSince = serverSince
     this.#lastNow = now
     const back = this.#goBack(look)
     this.#advance(look)
@@ -110,6 +129,7 @@ export class Horizon {
       if (first === null && this.#since.size >= MOST_TOPICS) this.#since.delete(topic)
       else this.#since.set(topic, Math.min((first ?? Infinity) - ROUNDING_MS, from))
     }
+    this.#scheduledSince = Math.min((firstScheduled ?? Infinity) - ROUNDING_MS, from)
     return back < Infinity
   }
 
@@ -136,6 +156,7 @@ export class Horizon {
     this.#mark = null
     this.#bound = EVERYTHING
     this.#leftBehind.clear()
+    this.#scheduledSince = EVERYTHING
     for (const topic of this.#since.keys()) this.#since.set(topic, EVERYTHING)
   }
 }

@@ -1,14 +1,21 @@
 // What the path needs from a database; postgres.ts implements it for Postgres. Every stored time, and every comparison
 // of stored times, uses the database's clock (rule 8).
-import type { OutboxEvent, PreparedEvent } from '../../event/event.ts'
+import type { EventStatus, OutboxEvent, PreparedEvent } from '../../event/event.ts'
 import type { MigrateOptions } from '../migrate.ts'
 import type { TableName } from '../table-name.ts'
+import type { CdcLook } from './cdc/look.ts'
+import type { BrowseStore } from './browse-store.ts'
+import type { ControlStore } from './control-store.ts'
+import type { DeadLetterFilter, FailurePage, FailureStore } from './failure-store.ts'
+import type { ReroutePlace, Rerouted } from './reroute.ts'
 
 /** The options that the statements need. */
 export interface StoreRules {
   readonly table: TableName
   /** Whether a dead letter holds back the later events of its lane. */
   readonly deadLettersHold: boolean
+  /** Whether rows are saved for a connector that reads them from the log of the database (relay: 'cdc'). */
+  readonly savesForCdc: boolean
   /** Whether save() first locks the lanes of its events, until COMMIT. */
   readonly lockKeys: boolean
   /** Whether a row is kept once it is published. */
@@ -35,6 +42,16 @@ export interface SavedEvent {
    * could not tell (above read committed, or too many events) or did not ask (the event was saved without a lease).
    */
   readonly follows: readonly number[] | 'unknown'
+  /** In how many milliseconds it is due, if it was scheduled. Then it was saved without a lease. */
+  readonly dueInMs?: number
+}
+
+/** What was saved into a transaction that the application began. */
+export interface SavedIn {
+  /** The id of the transaction. */
+  readonly transaction: string
+  /** In how many milliseconds the first of its scheduled events is due; null: there are none. */
+  readonly dueInMs: number | null
 }
 
 /** One row under one lease. A statement that names a lease changes the row only while that lease holds. */
@@ -56,6 +73,14 @@ export interface FailureRecord extends LeaseRef {
   readonly copyLane: number | null
   /** An earlier statement failed, and may have recorded this failure all the same. */
   readonly isRepeated?: boolean
+}
+
+/** What a look of the fallback finds. */
+export interface Due {
+  /** The topics that have something due, the one with the oldest event first. */
+  readonly topics: readonly string[]
+  /** In how many milliseconds the next scheduled event is due; null: none is scheduled. */
+  readonly nextInMs: number | null
 }
 
 export interface ClaimRequest {
@@ -87,34 +112,25 @@ export interface Claimed {
   readonly waitingLanes: readonly number[]
 }
 
+/** An event as the table has it now. */
+export interface Standing {
+  readonly status: EventStatus
+  readonly attempts: number
+  readonly error: string | null
+  /** Whether a process holds it. */
+  readonly isLeased: boolean
+  /** Whether it waits for its next attempt. */
+  readonly rests: boolean
+  /** Whether it waits behind a dead letter of its lane. */
+  readonly isHeld: boolean
+  /** The first unfinished event of its lane, if that is another one. */
+  readonly ahead: (Pick<Standing, 'isLeased' | 'rests'> & { readonly topic: string }) | null
+}
+
 /** An event that the outbox gave up on, with the reason. */
 export interface DeadLetter extends OutboxEvent {
   readonly error: string
   readonly diedAt: Date
-}
-
-/** Selects the dead letters that match every given field. */
-export interface DeadLetterFilter {
-  id?: string | readonly string[]
-  type?: string
-  aggregateType?: string
-  aggregateId?: string
-  /** Died at this time or later. */
-  diedSince?: Date
-  /** Died before this time. */
-  diedBefore?: Date
-}
-
-export interface DeadLetterPage {
-  readonly limit: number
-  /** Only those saved after this one. */
-  readonly afterSeq: number
-}
-
-/** The result for one page; `lastSeq` is null when the page was empty. */
-export interface DeadLettersChanged {
-  readonly count: number
-  readonly lastSeq: number | null
 }
 
 export interface PurgeRequest {
@@ -150,7 +166,7 @@ export interface Partition {
 }
 
 /** A part of a partition, from its newest row on. */
-interface PartitionPart {
+export interface PartitionPart {
   readonly rows: number
   /** Whether all of them are published, and old enough. */
   readonly isOld: boolean
@@ -170,6 +186,8 @@ export interface PartitionStore {
     olderThanMs: number,
     before: string | null,
   ): Promise<PartitionPart | null>
+  /** The same without taking the turn of the purge, for what only counts. */
+  peek(partition: Partition, olderThanMs: number, before: string | null): Promise<PartitionPart>
   /** Drops a partition. Returns false if it is gone, or if a row in it is not published. */
   drop(partition: Partition): Promise<boolean | null>
 }
@@ -181,13 +199,15 @@ export interface Count {
 }
 
 export interface TableStats {
-  /** What is still to be sent: pending or failed. Counted up to 100,000, like dead letters. */
+  /** What is still to be sent, as far as it is due: pending, failed, or scheduled until now. Counted up to 100,000, like dead letters. */
   readonly pending: Count
+  /** Scheduled for later. Counted up to 10,000. */
+  readonly scheduled: Count
   readonly dead: Count
   /** Of the newest 10,000 rows, unless there are no others. */
   readonly published: Count
   // These five cover ten thousand of them: of each topic, those that are due first.
-  /** Neither leased nor waiting for a retry: the fallback could take these now, if order permits. */
+  /** Neither leased nor waiting for a retry: the fallback could take these now, if order and pauses permit. */
   readonly due: number
   /** Events with failed attempts. */
   readonly retrying: number
@@ -195,10 +215,21 @@ export interface TableStats {
   readonly held: number
   /** The highest number of attempts among these events. */
   readonly mostAttempts: number
-  /** How long ago the oldest of these events was saved; null when none is pending. */
+  /** How long ago the oldest of these events was saved, or was due if it was scheduled; null when none is pending. */
   readonly lagMs: number | null
-  /** From save to record, by event type, over the most recently saved events that are still in the table. */
+  /** The topics with unfinished events. Together they are counted up to ten thousand, each up to its share of that. */
+  readonly topics: Readonly<Record<string, TopicBacklog>>
+  /**
+   * From save to record, by event type, over the most recently saved events that are still in the table. Of scheduled ones
+   * from the time at which they were due.
+   */
   readonly latency: Readonly<Record<string, Latency>>
+}
+
+export interface TopicBacklog {
+  readonly pending: Count
+  /** How long ago the oldest of these events was saved. */
+  readonly lagMs: number
 }
 
 export interface Latency {
@@ -211,14 +242,21 @@ export interface Latency {
 export interface Store<TTx> {
   /** Runs in the caller's transaction, as the last statement before COMMIT. */
   save(tx: TTx, events: readonly PreparedEvent[], lease: Lease): Promise<SavedEvent[]>
-  /** Runs in a transaction that the application began. Saves without a lease, and returns the transaction's id. */
-  saveIn(tx: TTx, events: readonly PreparedEvent[], workerId: string): Promise<string>
+  /** Runs in a transaction that the application began. Saves without a lease. */
+  saveIn(tx: TTx, events: readonly PreparedEvent[], workerId: string): Promise<SavedIn>
+  /**
+   * Deletes a scheduled event that no process has taken, in the transaction or in one of its own. Returns false if there is
+   * none: it has gone out or is about to.
+   */
+  cancel(id: string, tx?: TTx): Promise<boolean>
+  /** The same, in a transaction that the application began. Throws if it is not open. */
+  cancelIn(tx: TTx, id: string): Promise<boolean>
   /** Which of these transactions have ended, and whether they committed. */
   endedTransactions(ids: readonly string[]): Promise<ReadonlyMap<string, boolean>>
   /** Leases events that are committed and that no process holds. The others are left out. */
   lease(events: readonly PreparedEvent[], lease: Lease): Promise<SavedEvent[]>
-  /** The topics that have something due, the one with the oldest event first. */
-  dueTopics(): Promise<string[]>
+  /** Makes scheduled events due whose time has come, and looks which topics have something due. */
+  dueTopics(): Promise<Due>
   /**
    * Takes rows that no process holds, in its own short transaction. What is due and may not go yet is put off, so that
    * the next claim does not look at it again.
@@ -231,6 +269,8 @@ export interface Store<TTx> {
    * may know a row under both an old and a new token.
    */
   renew(leases: readonly LeaseRef[], ms: number): Promise<ReadonlyMap<string, string>>
+  /** How these events stand. Those that are no longer in the table are left out. */
+  standing(ids: readonly string[]): Promise<ReadonlyMap<string, Standing>>
   /**
    * Records acks. An ack is a fact: published wins over every other state and stays. Returns the ids that were not
    * recorded as published before.
@@ -244,19 +284,31 @@ export interface Store<TTx> {
   /** Deletes one batch of old rows. Only one instance deletes at a time; the others delete nothing. */
   purge(request: PurgeRequest): Promise<Purged>
   readonly partitions: PartitionStore
-  listDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetter[]>
-  /** Makes dead letters pending again, with no attempts used. */
-  retryDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLettersChanged>
-  discardDeadLetters(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLettersChanged>
+  readonly control: ControlStore
+  readonly failures: FailureStore
+  readonly browse: BrowseStore
+  /** Moves one page of unfinished events that no process holds from one topic to another, due now. */
+  reroute(
+    topics: { readonly from: string; readonly to: string },
+    page: { readonly limit: number; readonly after: ReroutePlace | null },
+  ): Promise<Rerouted>
+  listDeadLetters(filter: DeadLetterFilter, page: FailurePage): Promise<DeadLetter[]>
   /** How many dead letters there are, by event type, counted up to the limit. */
   countDeadLetters(limit: number): Promise<Record<string, number>>
   /** How many due events have other topics, by topic, each counted up to the limit. */
   countUnrouted(routed: readonly string[], limit: number): Promise<Record<string, number>>
-  /** How many events are unfinished, counted up to the limit. */
+  /** How many events are unfinished, counted up to the limit. Without those that are scheduled for later. */
   countPending(limit: number): Promise<number>
   stats(): Promise<TableStats>
-  /** Throws TABLE_MISSING if the table, or the function that the save calls, does not work. */
-  verify(): Promise<void>
-  /** Creates or updates the table. Safe to call from many processes at once. */
+  /** Whether the server takes writes; a standby does not. */
+  takesWrites(): Promise<boolean>
+  /**
+   * Throws TABLE_MISSING if the tables, or the function that the save calls, do not work, and SCHEMA_NEWER if they need a
+   * newer version. Returns the migrations of a newer version that this one can work with.
+   */
+  verify(): Promise<readonly string[]>
+  /** What a connector would find, for relay: 'cdc'. */
+  readonly cdc: CdcLook
+  /** Creates or updates the tables. Safe to call from many processes at once. */
   migrate(options?: MigrateOptions): Promise<void>
 }

@@ -4,9 +4,9 @@
 import { sql, type SQL } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import { qualifiedName } from '../table-name.ts'
-import type { PartitionsFound, PartitionStore } from './outbox-store.ts'
+import type { Partition, PartitionPart, PartitionsFound, PartitionStore } from './outbox-store.ts'
 import { ageOf, bornBefore, firstIdAt, takeTurn } from './purge.ts'
-import { type AnyNumber, isDeadIndexed, isDueIndexed } from './rows.ts'
+import { type AnyNumber, isDeadIndexed, isDueIndexed, isScheduledIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
 /** Today and this many days after it have a partition. Each partition costs every save and every claim a look. */
@@ -30,6 +30,36 @@ export function partitionStatements(context: StatementContext): PartitionStore {
       sql`select (case when ${takeTurn(rules.table)} then ${name}(${values}) end)::text as done`,
     )
     return row!.done === null ? null : row!.done === 'true'
+  }
+
+  // From the newest row on, as that is the one most likely to be too young. Before all others come those that an index
+  // finds, such as a dead letter from early that day. By ids, not by name: another instance may have dropped it.
+  async function lookBy(
+    turn: SQL,
+    { lower, upper }: Partition,
+    olderThanMs: number,
+    before: string | null,
+  ): Promise<PartitionPart | null> {
+    const part = sql`${outbox} p where p.id >= ${lower}::text::uuid and p.id < ${before ?? upper}::text::uuid`
+    const hasOthers = sql`exists (select from ${part} and ${isDueIndexed(sql`p`)})
+      or exists (select from ${part} and ${isDeadIndexed(sql`p`)})
+      or exists (select from ${part} and ${isScheduledIndexed(sql`p`)})`
+    const [row] = await runInBackground<LookedAt>(
+      context,
+      'look at a partition',
+      sql`
+        with turn as materialized (select ${turn} as mine), newest as materialized (
+          select p.id, p.status = 'published' and p.published_at < now() - ${ageOf(olderThanMs)} as old
+          from ${part} and (select mine from turn) order by p.id desc limit ${PART}::int
+        )
+        select turn.mine::text, (select count(*)::int from newest) as rows,
+          (coalesce((select bool_and(old) from newest), true)
+            and not (${before === null ? hasOthers : sql`false`}))::text as old,
+          (select id::text from newest order by id limit 1) as before
+        from turn`,
+    )
+    const { mine, rows, old, before: next } = row!
+    return mine === 'true' ? { rows: Number(rows), isOld: old === 'true', before: next } : null
   }
 
   return {
@@ -69,28 +99,11 @@ export function partitionStatements(context: StatementContext): PartitionStore {
         sql`${day}::text::date, ${LARGEST_DEFAULT_BYTES}::bigint`,
       ),
 
-    // From the newest row on, as that is the one most likely to be too young. Before all others come those that an index
-    // finds, such as a dead letter from early that day. By ids, not by name: another instance may have dropped it.
-    async look({ lower, upper }, olderThanMs, before) {
-      const part = sql`${outbox} p where p.id >= ${lower}::text::uuid and p.id < ${before ?? upper}::text::uuid`
-      const hasOthers = sql`exists (select from ${part} and ${isDueIndexed(sql`p`)})
-        or exists (select from ${part} and ${isDeadIndexed(sql`p`)})`
-      const [row] = await runInBackground<LookedAt>(
-        context,
-        'look at a partition',
-        sql`
-          with turn as materialized (select ${takeTurn(rules.table)} as mine), newest as materialized (
-            select p.id, p.status = 'published' and p.published_at < now() - ${ageOf(olderThanMs)} as old
-            from ${part} and (select mine from turn) order by p.id desc limit ${PART}::int
-          )
-          select turn.mine::text, (select count(*)::int from newest) as rows,
-            (coalesce((select bool_and(old) from newest), true)
-              and not (${before === null ? hasOthers : sql`false`}))::text as old,
-            (select id::text from newest order by id limit 1) as before
-          from turn`,
-      )
-      const { mine, rows, old, before: next } = row!
-      return mine === 'true' ? { rows: Number(rows), isOld: old === 'true', before: next } : null
+    look: (partition, olderThanMs, before) =>
+      lookBy(takeTurn(rules.table), partition, olderThanMs, before),
+
+    async peek(partition, olderThanMs, before) {
+      return (await lookBy(sql`true`, partition, olderThanMs, before))!
     },
 
     drop: ({ oid }) => call('drop a partition', '_drop_part', sql`${oid}::bigint::oid`),

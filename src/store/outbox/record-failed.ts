@@ -3,7 +3,7 @@
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import type { FailureRecord, LeaseRef } from './outbox-store.ts'
-import { DEAD_LETTER_COPY, DEAD_LETTERED, isUnfinished } from './rows.ts'
+import { DEAD_LETTER_COPY, DEAD_LETTERED, isOneOf, isUnfinished } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
 export function recordFailedStatement(context: StatementContext) {
@@ -27,7 +27,7 @@ export function recordFailedStatement(context: StatementContext) {
     select o.id::text, e.token::text from ${outbox} o
     join json_to_recordset(${JSON.stringify(repeated)}::text::json) as e(id uuid, token uuid,
       status text, error text) on o.id = e.id
-    where o.lease_token is null and o.status = coalesce(e.status, o.status) and o.last_error = e.error`
+    where ${isOneOf(repeated.map(({ id }) => id))} and o.lease_token is null and o.status = coalesce(e.status, o.status) and o.last_error = e.error`
 
   return async (failures: readonly FailureRecord[]): Promise<ReadonlyMap<string, string>> => {
     const repeated = failures.filter(({ isRepeated }) => isRepeated)
@@ -44,7 +44,8 @@ export function recordFailedStatement(context: StatementContext) {
           from json_to_recordset(${JSON.stringify(failures)}::text::json) as e(id uuid, token uuid,
             status text, counts boolean, "delayMs" float8, error text, "copyId" uuid,
             "copyLane" bigint)
-          where o.id = e.id and o.lease_token = e.token and ${isUnfinished(sql`o`)}
+          where ${isOneOf(failures.map(({ id }) => id))} and o.id = e.id and o.lease_token = e.token
+            and ${isUnfinished(sql`o`)}
           returning o.*, e.token, e."copyId", e."copyLane"
         ) ${rules.deadLetterTopic === null ? sql`` : copies}
         select id::text, token::text from failed

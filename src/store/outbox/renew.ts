@@ -3,7 +3,7 @@
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import type { LeaseRef } from './outbox-store.ts'
-import { isUnfinished } from './rows.ts'
+import { isOneOf, isUnfinished } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
 export function renewStatement(context: StatementContext) {
@@ -17,7 +17,7 @@ export function renewStatement(context: StatementContext) {
           select o.id from ${outbox} o
           join json_to_recordset(${JSON.stringify(leases)}::text::json) as e(id uuid, token uuid)
             on o.id = e.id and o.lease_token = e.token
-          where ${isUnfinished(sql`o`)} for update of o skip locked
+          where ${isOneOf(leases.map(({ id }) => id))} and ${isUnfinished(sql`o`)} for update of o skip locked
         )
         update ${outbox} o set available_at = clock_timestamp() + ${ms}::float8 * interval '1 ms',
           updated_at = clock_timestamp()

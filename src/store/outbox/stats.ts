@@ -4,10 +4,11 @@ import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import { countUnfinished } from './count-pending.ts'
 import type { DueTopics } from './due-topics.ts'
-import { type AnyNumber, hiddenLimit, isDeadIndexed } from './rows.ts'
+import { isOverdue } from './scheduled.ts'
+import { type AnyNumber, hiddenLimit, isDeadIndexed, isScheduledIndexed } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 import { isOfTopic, topicsSince } from './topics.ts'
-import type { Count, Latency, TableStats } from './outbox-store.ts'
+import type { Count, Latency, TableStats, TopicBacklog } from './outbox-store.ts'
 
 /** Counted up to here. */
 const COUNTED = 100_000
@@ -21,13 +22,49 @@ const RECENT = 1_000
 export function statsStatement(context: StatementContext, dueTopics: DueTopics) {
   return async (): Promise<TableStats> => {
     await dueTopics(true)
-    const [pending, counts, waiting, latency] = await Promise.all([
+    const [pending, counts, waiting, scheduled, latency] = await Promise.all([
       countUnfinished(context, COUNTED + 1),
       count(context),
       examine(context),
+      examineScheduled(context),
       latencies(context),
     ])
-    return { pending: upTo(COUNTED, pending), ...counts, ...waiting, latency }
+    const { due, lagMs } = waiting
+    return {
+      pending: upTo(COUNTED, pending),
+      scheduled: upTo(EXAMINED, scheduled.later),
+      ...counts,
+      ...waiting,
+      due: due + scheduled.overdue,
+      lagMs: scheduled.overdueMs === null ? lagMs : Math.max(lagMs ?? 0, scheduled.overdueMs),
+      latency,
+    }
+  }
+}
+
+/** Those that are due are made so by the next look of a fallback, if there is one. */
+async function examineScheduled(context: StatementContext) {
+  const { outbox, horizon } = context
+  const o = sql`o`
+  const most = hiddenLimit(EXAMINED + 1)
+  const [row] = await runInBackground<Record<'later' | 'overdue' | 'overdueMs', AnyNumber | null>>(
+    context,
+    'look at what is scheduled',
+    sql`
+      select l.later, d.overdue, d."overdueMs" from (
+        select count(*)::int as later from (select from ${outbox} o
+          where ${isScheduledIndexed(o)} and o.deliver_at > now() order by o.deliver_at limit ${most}) later
+      ) l, (
+        select count(*)::int as overdue, date_part('epoch', clock_timestamp() - min(deliver_at)) * 1000 as "overdueMs"
+        from (select o.deliver_at from ${outbox} o
+          where ${isOverdue(o, horizon)} order by o.deliver_at limit ${most}) overdue
+      ) d`,
+  )
+  const { later, overdue, overdueMs } = row!
+  return {
+    later: Number(later),
+    overdue: Number(overdue),
+    overdueMs: overdueMs === null ? null : Number(overdueMs),
   }
 }
 
@@ -59,41 +96,58 @@ function upTo(most: number, counted: AnyNumber): Count {
   return { count: Math.min(most, Number(counted)), exact: Number(counted) <= most }
 }
 
-type Examined = Pick<TableStats, 'due' | 'retrying' | 'held' | 'mostAttempts' | 'lagMs'>
+type Examined = Pick<TableStats, 'due' | 'retrying' | 'held' | 'mostAttempts' | 'lagMs' | 'topics'>
+
+type ExaminedRow = { topic: string } & Record<
+  'events' | 'most' | 'due' | 'retrying' | 'held' | 'mostAttempts' | 'lagMs',
+  AnyNumber
+>
 
 /** Of each topic with unfinished events those that are due first. */
 async function examine(context: StatementContext): Promise<Examined> {
   const { outbox, horizon } = context
-  const [row] = await runInBackground<Record<keyof Examined, AnyNumber | null>>(
+  const rows = await runInBackground<ExaminedRow>(
     context,
     'look at what waits',
     sql`
       with busy as materialized (
         select t.* from ${topicsSince(horizon.since)}
         where (select true from ${outbox} o where ${isOfTopic(sql`o`)} order by o.available_at limit 1)
+      ), share as materialized (
+        select ceil(${EXAMINED}::float8 / count(*))::int as most from busy having count(*) > 0
       )
-      select count(*) filter (where available_at <= now())::int as due,
+      select topic, count(*)::int as events, (select most from share) as most,
+        count(*) filter (where available_at <= now())::int as due,
         count(*) filter (where attempts > 0)::int as retrying,
         count(*) filter (where failed_before)::int as held,
-        coalesce(max(attempts), 0)::int as "mostAttempts",
-        date_part('epoch', clock_timestamp() - min(created_at)) * 1000 as "lagMs"
+        max(attempts)::int as "mostAttempts",
+        date_part('epoch', clock_timestamp() - min(coalesce(deliver_at, created_at))) * 1000 as "lagMs"
       from (
         select *, bool_or(attempts > 0) over (partition by lane order by seq
           rows between unbounded preceding and 1 preceding) as failed_before
         from busy t cross join lateral (
-          select o.lane, o.seq, o.attempts, o.available_at, o.created_at from ${outbox} o
-          where ${isOfTopic(sql`o`)} order by o.available_at, o.seq limit (select ceil(${EXAMINED}::float8 / count(*))::int from busy)
+          select o.lane, o.seq, o.attempts, o.available_at, o.created_at, o.deliver_at from ${outbox} o
+          where ${isOfTopic(sql`o`)} order by o.available_at, o.seq limit (select most from share)
         ) first
-      ) examined`,
+      ) examined group by topic order by topic`,
   )
-  const { due, retrying, held, mostAttempts, lagMs } = row!
+  const sum = (name: 'due' | 'retrying' | 'held') =>
+    rows.reduce((total, row) => total + Number(row[name]), 0)
+  const most = (name: 'mostAttempts' | 'lagMs') =>
+    rows.reduce((highest, row) => Math.max(highest, Number(row[name])), 0)
   return {
-    due: Number(due),
-    retrying: Number(retrying),
-    held: Number(held),
-    mostAttempts: Number(mostAttempts),
-    lagMs: lagMs === null ? null : Number(lagMs),
+    due: sum('due'),
+    retrying: sum('retrying'),
+    held: sum('held'),
+    mostAttempts: most('mostAttempts'),
+    lagMs: rows.length === 0 ? null : Math.round(most('lagMs')),
+    topics: Object.fromEntries(rows.map((row) => [row.topic, toBacklog(row)])),
   }
+}
+
+function toBacklog({ events, most, lagMs }: ExaminedRow): TopicBacklog {
+  const pending = { count: Number(events), exact: Number(events) < Number(most) }
+  return { pending, lagMs: Math.round(Number(lagMs)) }
 }
 
 async function latencies(context: StatementContext): Promise<TableStats['latency']> {
@@ -106,9 +160,9 @@ async function latencies(context: StatementContext): Promise<TableStats['latency
         percentile_cont(0.5) within group (order by ms) as "medianMs",
         percentile_cont(0.95) within group (order by ms) as "p95Ms"
       from (
-        select event_type, date_part('epoch', published_at - created_at) * 1000 as ms
+        select event_type, date_part('epoch', published_at - coalesce(deliver_at, created_at)) * 1000 as ms
         from (select * from ${outbox} order by id desc limit ${hiddenLimit(RECENT)}) newest
-        where status = 'published'
+        where status = 'published' and cdc_occurred_at is null
       ) published group by event_type order by event_type`,
   )
   return Object.fromEntries(
@@ -116,10 +170,15 @@ async function latencies(context: StatementContext): Promise<TableStats['latency
       type,
       {
         events: Number(events),
-        medianMs: Number(medianMs),
-        p95Ms: Number(p95Ms),
-        maxMs: Number(maxMs),
+        medianMs: toHundredths(medianMs),
+        p95Ms: toHundredths(p95Ms),
+        maxMs: toHundredths(maxMs),
       },
     ]),
   )
+}
+
+/** Postgres's clock counts microseconds; more digits than these are noise. */
+function toHundredths(ms: AnyNumber): number {
+  return Math.round(Number(ms) * 100) / 100
 }

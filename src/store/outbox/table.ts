@@ -1,8 +1,9 @@
-// The outbox table as Drizzle sees it, for the generated migrations and for users who keep the table in their own
-// drizzle-kit schema.
+// The outbox table as Drizzle sees it, and the two small ones beside it, for the generated migrations and for users who keep
+// the tables in their own drizzle-kit schema.
 import { sql } from 'drizzle-orm'
 import {
   bigint,
+  boolean,
   check,
   index,
   integer,
@@ -13,19 +14,20 @@ import {
   timestamp,
   uuid,
 } from 'drizzle-orm/pg-core'
+import type { EventStatus } from '../../event/event.ts'
 
-/** `failed`: refused at least once, and tried again when it has rested. */
-export type EventStatus = 'pending' | 'failed' | 'published' | 'dead_letter'
+export type { EventStatus }
 
 const time = (name: string) => timestamp(name, { withTimezone: true })
 const timeOfDatabase = (name: string) => time(name).notNull().default(sql`clock_timestamp()`)
 
+// Drizzle refuses `public` as a named schema.
+const tableIn = (schema: string) =>
+  schema === 'public' ? pgTable : (pgSchema(schema).table as unknown as typeof pgTable)
+
 /** The table, with the same name and schema as in createOutbox(). */
 export function outboxTable(name = 'outbox', schema = 'public') {
-  // Drizzle refuses `public` as a named schema.
-  const create =
-    schema === 'public' ? pgTable : (pgSchema(schema).table as unknown as typeof pgTable)
-  return create(
+  return tableIn(schema)(
     name,
     {
       id: uuid('id').primaryKey(),
@@ -53,11 +55,15 @@ export function outboxTable(name = 'outbox', schema = 'public') {
       publishedAt: time('published_at'),
       lastAttemptAt: time('last_attempt_at'),
       lastError: text('last_error'),
+      /** When a scheduled event is due. It never changes. null: the event was not scheduled. */
+      deliverAt: time('deliver_at'),
+      /** For rows that a connector relays (relay: 'cdc'): the header `occurred-at`, as it cannot format a time. Else null. */
+      cdcOccurredAt: text('cdc_occurred_at'),
     },
     (row) => [
       check(
         `${name}_status_check`,
-        sql`${row.status} in ('pending', 'failed', 'published', 'dead_letter')`,
+        sql`${row.status} in ('scheduled', 'pending', 'failed', 'published', 'dead_letter')`,
       ),
       // Each index is for lookups by its first column, and its condition names that column, so that the planner cannot take
       // it for anything else; see rows.ts. History is in none of them.
@@ -77,9 +83,49 @@ export function outboxTable(name = 'outbox', schema = 'public') {
       index(`${name}_dead_idx`)
         .on(row.seq)
         .where(sql`${row.seq} > 0 and ${row.status} = 'dead_letter'`),
+      // What failed and will be tried again, as it is grouped. An event that never fails is never in it.
+      index(`${name}_failed_idx`)
+        .on(row.seq)
+        .where(sql`${row.seq} > 0 and ${row.status} = 'failed'`),
+      // What is scheduled. Until an event is due, it is in no other index but the primary key.
+      index(`${name}_scheduled_idx`)
+        .on(row.deliverAt)
+        .where(sql`${row.deliverAt} > '-infinity' and ${row.status} = 'scheduled'`),
     ],
   )
 }
 
-/** The table under its default name. */
+/** What is paused. `name` is the name of the outbox table. */
+export function outboxPausesTable(name = 'outbox', schema = 'public') {
+  return tableIn(schema)(`${name}_pauses`, {
+    /** Empty: everything. */
+    topic: text('topic').primaryKey(),
+    since: timeOfDatabase('since'),
+    pausedBy: text('paused_by'),
+    reason: text('reason'),
+  })
+}
+
+/** The instances that run. `name` is the name of the outbox table. */
+export function outboxInstancesTable(name = 'outbox', schema = 'public') {
+  return tableIn(schema)(`${name}_instances`, {
+    id: uuid('id').primaryKey(),
+    workerId: text('worker_id').notNull(),
+    host: text('host').notNull(),
+    pid: integer('pid').notNull(),
+    version: text('version').notNull(),
+    startedAt: timeOfDatabase('started_at'),
+    seenAt: timeOfDatabase('seen_at'),
+    publishers: json('publishers').notNull(),
+    immediate: boolean('immediate').notNull(),
+    poller: boolean('poller').notNull(),
+    settings: json('settings').notNull(),
+    /** What it did and what is out of its reach, as of its last beat. */
+    report: json('report').notNull(),
+  })
+}
+
+// The tables under their default names.
 export const outbox = outboxTable()
+export const outboxPauses = outboxPausesTable()
+export const outboxInstances = outboxInstancesTable()

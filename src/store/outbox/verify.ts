@@ -1,19 +1,24 @@
-// Checks that the table and its function are there and work. start() runs this check, after migrate() if it is set.
+// Checks that the tables and the function are there, work, and are not too new for this version. start() runs this check, after migrate() if it is set.
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import { StoreError } from '../../errors.ts'
+import { raceTimeout } from '../../runtime/race-timeout.ts'
+import { newerMigrations } from '../migrate.ts'
 import { isDenied } from '../database.ts'
+import { instancesName } from './instances.ts'
+import { pausesName } from './pauses.ts'
 import { followsFunction } from './save.ts'
 import type { StatementContext } from './statement.ts'
 
 export function verifyStatement(context: StatementContext) {
   const { outbox, rules } = context
-  return async (): Promise<void> => {
+  /** Returns the migrations of a newer version that were applied here. */
+  return async (): Promise<readonly string[]> => {
     await runInBackground(
       context,
       'look for the outbox table',
       sql`select id, seq, lane, payload, headers, status, attempts, max_attempts, available_at,
-        lease_token, worker_id from ${outbox} limit 0`,
+        lease_token, worker_id, deliver_at, cdc_occurred_at from ${outbox} limit 0`,
     )
     const { name, signature } = followsFunction(rules.table)
     await runInBackground(
@@ -28,6 +33,22 @@ export function verifyStatement(context: StatementContext) {
         { cause },
       )
     })
+    const [pauses, instances] = [pausesName(rules.table), instancesName(rules.table)]
+    await runInBackground(
+      context,
+      'look for the tables of pauses and instances',
+      sql`select p.topic, i.seen_at from ${pauses} p cross join ${instances} i limit 0`,
+    ).catch((cause) => {
+      if (!(cause instanceof StoreError && cause.code === 'TABLE_MISSING')) throw cause
+      throw new StoreError(
+        'TABLE_MISSING',
+        `one of the tables ${pauses.text} and ${instances.text} is missing; call migrate(), or, if the tables are in your own migrations, add outboxPausesTable() and outboxInstancesTable() to your schema, or run drizzle/0002_control.sql of this package with the names of your table`,
+        { cause },
+      )
+    })
+    const newer = newerMigrations(context.db, rules.table)
+    const found = await raceTimeout(newer, context.statementTimeoutMs)
+    return found === 'late' ? [] : found
   }
 }
 

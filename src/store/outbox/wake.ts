@@ -16,15 +16,21 @@ export function wakeStatement(context: StatementContext) {
 const MOST = 10_000
 
 // Not only what has been put off by now: a claim may be about to do that. This waits for its lock, and then wins.
-export function wakeLanes({ outbox }: StatementContext, lanes: SQL, each: number): SQL {
+/** Of the first events of each lane, in `p`, `which` can leave some out. */
+export function wakeLanes(
+  { outbox }: StatementContext,
+  lanes: SQL,
+  each: number,
+  which = sql`true`,
+): SQL {
   return sql`
     update ${outbox} o set available_at = clock_timestamp(), updated_at = clock_timestamp()
     from (
       select p.id from (${lanes}) l cross join lateral (
-        select p.id from ${outbox} p where p.lane = l.lane and ${isLaneIndexed(sql`p`)}
+        select p.id, p.available_at from ${outbox} p where p.lane = l.lane and ${isLaneIndexed(sql`p`)}
           and p.lease_token is null and p.status = 'pending'
         order by p.seq limit ${each}::int
-      ) p limit ${MOST}::int
+      ) p where ${which} limit ${MOST}::int
     ) first
     where o.id = first.id and o.lease_token is null and o.status = 'pending'`
 }

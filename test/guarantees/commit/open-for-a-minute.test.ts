@@ -26,13 +26,13 @@ describeEach([SERVED_DRIVERS[0]!], (fixture) => {
     await outbox.start()
     const long = begin(db, async (tx) => {
       const id = await outbox.emitIn(tx, newEvent())
-      await query(tx, 'select pg_sleep(60)')
+      await query(tx, 'select pg_sleep(60)::text')
       expect(published).toEqual([])
       return id
     })
     const rolledBack = begin(db, async (tx) => {
       await outbox.emitIn(tx, newEvent())
-      await query(tx, 'select pg_sleep(60)')
+      await query(tx, 'select pg_sleep(60)::text')
       throw new Error('no')
     })
     await expect(rolledBack).rejects.toThrow('no')

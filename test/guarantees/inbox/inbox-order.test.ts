@@ -137,7 +137,7 @@ it('handles events of two lanes of an aggregate at the same time', async () => {
   })
   await begun.promise
   // Without this the test would hang where the other lane waits.
-  const giveUp = setTimeout(finish.resolve, 5_000)
+  const giveUp = setTimeout(finish.resolve, 20_000)
   const next = inbox.once({ ...message('a', 3), lane: 1 }, () => void done.push('next'))
   await waitForSessions(fixture.sql, 1)
   await inbox.once({ ...message('a', 1), lane: 2 }, () => void done.push('beside'))

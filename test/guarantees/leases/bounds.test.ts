@@ -123,6 +123,8 @@ it('has room again once what waits behind a failed event is let go', async () =>
   await waitUntil(async () => (await fixture.rows())[1]?.leased === false, {
     message: 'the one that waited was given back',
   })
+  // The row may show it before the outbox has heard of it.
+  await waitUntil(() => outbox.activity()[0]!.inFlight === 0, { message: 'the outbox knows so' })
   await outbox.withOutbox(async (_, emit) => {
     emit([newEvent({ type: 'Good' }), newEvent({ type: 'Good' })])
   })

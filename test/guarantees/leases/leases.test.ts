@@ -26,7 +26,7 @@ describeEach(ALL_DRIVERS, (fixture) => {
     await outbox.withOutbox(async (tx, emit) => {
       emit(newEvent())
       // Longer than the threshold. Its age is counted from the save, which comes after this.
-      await query(tx, 'select pg_sleep(2.5)')
+      await query(tx, 'select pg_sleep(2.5)::text')
     })
     await started
     expect(await other.pollOnce()).toBe(0)
@@ -162,7 +162,7 @@ describeEach(SERVED_DRIVERS, (fixture) => {
       await tx`lock table outbox in share mode`
       locked.resolve()
       await saving.promise
-      await tx`select pg_sleep(1.2)`
+      await tx`select pg_sleep(1.2)::text`
     })
     await locked.promise
     const saved = outbox.withOutbox(async (_, emit) => emit(newEvent()))

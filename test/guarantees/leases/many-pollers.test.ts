@@ -1,11 +1,13 @@
 // Several instances poll at once: no row is taken twice, and nobody blocks.
 import { expect, it } from 'vitest'
+import type { Publisher } from '../../../src/index.ts'
 import { connect } from '../../support/servers/database.ts'
 import { describeWithKafka, kafkaBrokers, useFixture } from '../../support/fixture.ts'
 import { kafkaClients } from '../../support/kafka-clients.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { createTopic, readTopic } from '../../support/servers/topic-reader.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { defer } from '../../support/timing/deferred.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
@@ -34,8 +36,17 @@ describeWithKafka('two pollers and 10,000 rows', () => {
       const claimed: string[] = []
       const workers = new Set<string>()
       const connections = [connect(fixture.url), connect(fixture.url)]
+      const bothClaimed = defer()
       const outboxes = connections.map(({ db }, n) => {
-        const publisher = open(kafkaBrokers())
+        const real = open(kafkaBrokers())
+        const publisher: Publisher = {
+          ...real,
+          // Neither goes on before the other has its share: the second may begin late.
+          async publish(...call) {
+            await bothClaimed.promise
+            return await real.publish(...call)
+          },
+        }
         const outbox = fixture.outbox({
           db,
           publisher,
@@ -46,6 +57,7 @@ describeWithKafka('two pollers and 10,000 rows', () => {
         outbox.events.on('batch:claimed', ({ events }) => {
           claimed.push(...events.map(({ id }) => id))
           workers.add(`worker ${n}`)
+          if (workers.size === 2) bothClaimed.resolve()
         })
         return outbox
       })

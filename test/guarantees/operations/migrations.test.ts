@@ -7,9 +7,10 @@ import { expect, it } from 'vitest'
 import { databaseOf } from '../../../src/drivers/database-of.ts'
 import { createOutbox } from '../../../src/index.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
-import { outboxTable } from '../../../src/store/schema.ts'
+import { outboxInstancesTable, outboxPausesTable, outboxTable } from '../../../src/store/schema.ts'
 import { connect } from '../../support/servers/database.ts'
 import { useFixture } from '../../support/fixture.ts'
+import { MIGRATION_NAMES } from '../../support/migration-names.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { leased, prepare } from '../../support/conformance/store-under-test.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
@@ -46,8 +47,9 @@ it('lets ten instances migrate at once', async () => {
   await Promise.all(outboxes.map((outbox) => outbox.migrate()))
   await Promise.all(connections.map((connection) => connection.close()))
   expect(await columnsOf('ten', 'events')).toEqual(await columnsOf('public', 'outbox'))
-  expect(await indexesOf('ten', 'events')).toHaveLength(5)
-  expect(await fixture.sql`select name from ten.events_migrations`).toHaveLength(2)
+  expect(await indexesOf('ten', 'events')).toHaveLength(7)
+  const applied = await fixture.sql`select name from ten.events_migrations order by name`
+  expect(applied.map(({ name }) => name as string)).toEqual(MIGRATION_NAMES)
 })
 
 it('brings a table of the first version up to date, and keeps what is in it', async () => {
@@ -89,14 +91,22 @@ it('saves by the function also where the table has columns called as its paramet
   await expect(save(), 'the function was called').rejects.toThrow('outbox_follows')
 })
 
-it('makes the table that outboxTable() describes to those who keep it in their own migrations', async () => {
-  const described = generateDrizzleJson({ outbox: outboxTable() })
+it('makes the tables that aftercommit/schema describes to those who keep them in their own migrations', async () => {
+  const described = generateDrizzleJson({
+    outbox: outboxTable(),
+    pauses: outboxPausesTable(),
+    instances: outboxInstancesTable(),
+  })
   const statements = await generateMigration(generateDrizzleJson({}), described)
   await fixture.sql.begin(async (tx) => {
     await tx.unsafe('create schema kept; set local search_path to kept')
     for (const statement of statements) await tx.unsafe(statement)
   })
-  expect(await columnsOf('kept', 'outbox')).toEqual(await columnsOf('public', 'outbox'))
+  for (const table of ['outbox', 'outbox_pauses', 'outbox_instances']) {
+    const columns = await columnsOf('kept', table)
+    expect(columns.length).toBeGreaterThan(0)
+    expect(columns).toEqual(await columnsOf('public', table))
+  }
   expect(await definitionsOf('kept')).toEqual(await definitionsOf('public'))
 })
 
@@ -141,6 +151,19 @@ it.each([
   },
 )
 
+it.each(['outbox_pauses', 'outbox_instances'])(
+  'refuses to start without the table %s, and names the file that makes it',
+  async (table) => {
+    const schema = `without_${table}`
+    const store = fixture.store({ schema })
+    await store.migrate()
+    await fixture.sql.unsafe(`drop table ${schema}.${table}`)
+    const outbox = fixture.outbox({ publisher, schema })
+    await expect(outbox.start()).rejects.toMatchObject({ code: 'TABLE_MISSING' })
+    await expect(outbox.start()).rejects.toThrow('drizzle/0002_control.sql')
+  },
+)
+
 it.each([
   ['quotes', { schema: 'we"ird', table: `my "out''box"` }],
   ['a statement', { schema: 'x; drop table outbox;--', table: 'a b;c' }],
@@ -158,7 +181,8 @@ it.each([
 it('needs no rights to create anything once the table is up to date', async () => {
   const role = uniqueName('tenant')
   await fixture.sql.unsafe(`
-    create role "${role}" login; grant select, insert, update, delete on outbox to "${role}";
+    create role "${role}" login; grant select, insert, update, delete
+      on outbox, outbox_pauses, outbox_instances to "${role}";
     grant select on outbox_migrations to "${role}"`)
   const url = new URL(fixture.url)
   url.username = role

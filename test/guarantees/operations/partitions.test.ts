@@ -1,10 +1,13 @@
 // A partitioned table: days are made ahead and dropped whole, no save waits for either, and nothing unfinished is lost.
 import { readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
+import { dashboard } from '../../../src/dashboard/dashboard.ts'
 import { databaseOf } from '../../../src/drivers/database-of.ts'
 import { createOutbox, type OutboxOptions } from '../../../src/index.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import { lockName } from '../../../src/store/table-name.ts'
 import { leased, prepare } from '../../support/conformance/store-under-test.ts'
+import { clientOf } from '../../support/dashboard-client.ts'
 import { recordingLogger } from '../../support/doubles/recording-logger.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
@@ -144,9 +147,10 @@ it('is migrated by ten instances at once, which then make each day once', async 
   await outboxes[0]!.purge()
   await Promise.all(connections.map((connection) => connection.close()))
   const made = [1, 2, 3].map(() => ({ level: 'info', message: 'partition made' }))
-  expect(logger.lines).toMatchObject(made)
+  // One that had to wait too long for the lock of another leaves it to that one.
+  expect(logger.lines.filter(({ level }) => level !== 'debug')).toMatchObject(made)
   // What one of them does that found out too late.
-  const { day } = logger.lines[0]!.fields as { day: string }
+  const { day } = logger.lines.find(({ level }) => level === 'info')!.fields as { day: string }
   expect(await fixture.store({ schema: 'ten' }).partitions.make(day)).toBe(false)
 })
 
@@ -184,7 +188,7 @@ it('gives up a drop that would have to wait, so that no save waits longer than i
   expect(functions).toHaveLength(2)
   // Long enough to see a save wait for it.
   await fixture.sql.unsafe(
-    `alter function ${table.schema}.outbox_drop_part set lock_timeout = '2s'`,
+    `alter function ${table.schema}.outbox_drop_part set lock_timeout = '5s'`,
   )
   const waiting = async () =>
     (
@@ -199,7 +203,7 @@ it('gives up a drop that would have to wait, so that no save waits longer than i
     const save = outbox.withOutbox(async (_, emit) => emit(newEvent()))
     await waitUntil(async () => (await waiting()) === 2, { message: 'the save waits behind it' })
     await save
-    expect(performance.now() - began).toBeLessThan(4_000)
+    expect(performance.now() - began).toBeLessThan(8_000)
     expect(await purge).toBe(0)
   })
   expect(await table.partitions()).toMatchObject({ '-8': 5, 0: 1 })
@@ -209,7 +213,7 @@ it('gives up a drop that would have to wait, so that no save waits longer than i
   expect(await outbox.purge()).toBe(5)
 })
 
-it.each(['pending', 'failed', 'dead_letter'])(
+it.each(['scheduled', 'pending', 'failed', 'dead_letter'])(
   'never drops a row that is %s, even if it came while the drop waited',
   async (status) => {
     const table = await newTable({ days: 9 })
@@ -259,6 +263,26 @@ it('keeps a day until its last row is published and past retention', async () =>
   expect(await table.partitions()).not.toHaveProperty('-8')
 })
 
+it('is counted before a purge while another instance has its turn, and takes no turn for it', async () => {
+  const { schema, insert, outbox } = await newTable({ days: 6 })
+  await insert({ count: 5, status: 'published', days: 3 })
+  const { post } = clientOf(
+    dashboard(outbox({ retention: '1d' }), { authorize: () => ({ mayAct: true }) }),
+  )
+  const turn = `${lockName({ schema, name: 'outbox' })} purge`
+  const purging = await fixture.sql.reserve()
+  try {
+    await purging`select pg_advisory_lock(hashtextextended(${turn}, 0))`
+    expect(await post('preview', { act: 'purge' })).toMatchObject({
+      status: 200,
+      body: { count: 5, exact: true },
+    })
+  } finally {
+    await purging`select pg_advisory_unlock(hashtextextended(${turn}, 0))`
+    purging.release()
+  }
+})
+
 it('deletes the rows around a dead letter in batches two days later, and its day when it is gone', async () => {
   const table = await newTable({ days: 12 })
   for (const days of [8, 10, 11]) {
@@ -271,6 +295,22 @@ it('deletes the rows around a dead letter in batches two days later, and its day
   const left = await table.partitions()
   expect(left).toMatchObject({ '-8': 5 })
   expect(left).not.toHaveProperty('-10')
+})
+
+it('deletes the rows around a scheduled event in batches, and its day when that has gone out', async () => {
+  const table = await newTable({ days: 10 })
+  await table.insert({ count: 4, status: 'published', days: 10 })
+  await table.insert({ count: 1, status: 'scheduled', days: 10 })
+  const outbox = table.outbox()
+  expect(await outbox.purge()).toBe(4)
+  expect(await table.partitions()).toMatchObject({ '-10': 1 })
+  const rows = fixture.sql(table.name)
+  await fixture.sql`update ${rows} set deliver_at = clock_timestamp()`
+  expect(await outbox.pollOnce()).toBe(1)
+  expect(await outbox.purge()).toBe(0)
+  await fixture.sql`update ${rows} set published_at = published_at - interval '8 days'`
+  expect(await outbox.purge()).toBe(1)
+  expect(await table.partitions()).not.toHaveProperty('-10')
 })
 
 it('drops the empty days behind it when retention is 0', async () => {
@@ -335,7 +375,8 @@ it('goes on as on a plain table where its role may not make or drop partitions, 
   const role = uniqueName('tenant')
   await fixture.sql.unsafe(`
     create role "${role}" login; grant usage on schema ${table.schema} to "${role}";
-    grant select, insert, update, delete on ${table.name} to "${role}"`)
+    grant select, insert, update, delete
+      on ${table.name}, ${table.name}_pauses, ${table.name}_instances to "${role}"`)
   const url = new URL(fixture.url)
   url.username = role
   const connection = connect(url.href)
@@ -428,6 +469,20 @@ it('has the same columns and indexes as a plain table', async () => {
   expect(partitioned).toEqual(plain)
 })
 
+it('gets an index that came later, on all its partitions', async () => {
+  const { schema } = await newTable()
+  const indexes = () => fixture.sql`
+    select tablename, indexdef from pg_indexes where schemaname = ${schema} order by tablename, indexdef`
+  const before = await indexes()
+  await fixture.sql`drop index ${fixture.sql(`${schema}.outbox_failed_idx`)}`
+  await fixture.sql`
+    delete from ${fixture.sql(`${schema}.outbox_migrations`)} where name = '0003_failed.sql'`
+  await fixture.store({ schema }).migrate()
+  const names = ({ tablename, indexdef }: Record<string, string>) =>
+    `${tablename} ${indexdef!.replace(/INDEX \S+ /, '')}`
+  expect((await indexes()).map(names).toSorted()).toEqual(before.map(names).toSorted())
+})
+
 it.each([
   ['quotes', { schema: 'part"ed', table: `my "out''box%s"` }],
   ['a statement', { schema: 'parts; drop table outbox;--', table: 'a b;c' }],
@@ -450,7 +505,13 @@ it.each([
 })
 
 it('is made from files that a migration tool of your own can run, in any schema', async () => {
-  const files = ['0000_create_outbox.sql', '0001_follows.sql', 'partitioned/0000_partitions.sql']
+  const files = [
+    '0000_create_outbox.sql',
+    '0001_follows.sql',
+    '0003_failed.sql',
+    '0004_scheduled.sql',
+    'partitioned/0000_partitions.sql',
+  ]
   const texts = await Promise.all(
     files.map((file) => readFile(new URL(`../../../drizzle/${file}`, import.meta.url), 'utf8')),
   )

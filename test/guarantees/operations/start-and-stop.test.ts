@@ -7,7 +7,10 @@ import { runProcess } from '../../support/servers/child-process.ts'
 import { connect } from '../../support/servers/database.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
 import { defer } from '../../support/timing/deferred.ts'
-import { useFixture, WATCHABLE } from '../../support/fixture.ts'
+import { describeWithKafka, kafkaBrokers, useFixture, WATCHABLE } from '../../support/fixture.ts'
+import { kafkaClients } from '../../support/kafka-clients.ts'
+import { recordingLogger } from '../../support/doubles/recording-logger.ts'
+import { startProxy } from '../../support/servers/tcp-proxy.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { acked, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
 import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
@@ -343,3 +346,33 @@ function attempt(action: () => unknown): string {
     return (error as { code: string }).code
   }
 }
+
+describeWithKafka('a broker that answers after stop()', () => {
+  it.each(kafkaClients.map((client) => [client.title, client] as const))(
+    'adds nothing to the log, which goes on with the next start: %s',
+    async (_, client) => {
+      const proxy = await startProxy({ port: Number(kafkaBrokers()[0]!.split(':')[1]) })
+      proxy.halfOpen()
+      const logger = recordingLogger()
+      const publisher = client.publisher([`127.0.0.1:${proxy.port}`])
+      const outbox = fixture.outbox({ publisher, logger, stopTimeout: '300ms' })
+      await outbox.start()
+      await outbox.withOutbox(async (__, emit) => emit(newEvent()))
+      await outbox.stop()
+      const late = nextEvent(outbox.events, 'circuit:open')
+      proxy.cut()
+      await late
+      await outbox.stop()
+      expect(logger.lines.map(({ message }) => message)).toEqual([
+        'outbox started',
+        expect.stringMatching(/^stopTimeout passed/),
+        'outbox stopped',
+      ])
+      await outbox.start()
+      expect(logger.lines.at(-1)?.message).toBe('outbox started')
+      await proxy.refuse()
+      await outbox.stop()
+      await proxy.stop()
+    },
+  )
+})

@@ -44,10 +44,12 @@ it('claims the next batch while one is on its way, once there is a backlog', asy
   })
   const outbox = fixture.outbox({ publisher, ...POLLING })
   await outbox.start()
-  await waitUntil(() => publisher.batches.length === 3, { message: 'two batches are on their way' })
+  await waitUntil(() => publisher.batches.length === 4, {
+    message: 'three batches are on their way',
+  })
   answers.resolve()
   await allWentOut()
-  // Two claims that run at the same time share out the rows as they find them.
+  // Claims that run at the same time share out the rows as they find them.
   expect(publisher.batches.map(({ length }) => length)).toEqual([2, 2, 2, 2])
   expect(new Set(publisher.batches.flat())).toEqual(new Set([0, 1, 2, 3, 4, 5, 6, 7]))
 })
@@ -84,13 +86,13 @@ it('takes fewer when a claim took so long that nothing of it may be sent', async
   await fixture.sql.unsafe(`
     create function delay_claims() returns trigger language plpgsql as $$ begin
       if current_query() like '%aftercommit: claim events%' and (select count(*) from claimed) > 20
-      then perform pg_sleep(1.1); end if;
+      then perform pg_sleep(2.2); end if;
       return null;
     end $$;
     create trigger delay_claims after update on outbox referencing new table as claimed
       for each statement execute function delay_claims()`)
   const publisher = scriptedPublisher(acked)
-  const outbox = fixture.outbox({ publisher, threshold: '2s', publishTimeout: '1s', batchSize: 40 })
+  const outbox = fixture.outbox({ publisher, threshold: '4s', publishTimeout: '1s', batchSize: 40 })
   expect(await outbox.pollOnce()).toBe(40)
   expect(publisher.batches).toEqual([])
   expect(await outbox.pollOnce()).toBe(20)

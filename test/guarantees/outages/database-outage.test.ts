@@ -39,8 +39,8 @@ it('records what was acknowledged during an outage longer than the threshold, an
         },
       },
     }),
-    threshold: '1s',
-    publishTimeout: '900ms',
+    threshold: '3s',
+    publishTimeout: '2s',
     pollInterval: '20ms',
   })
   await outbox.start()

@@ -1,6 +1,6 @@
 // An outage is not poison: while a destination is away nobody pays with attempts, one probe at a time
 // finds out whether it is back, and nothing overtakes what could not be sent.
-import { expect, it } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import type { PublishResult } from '../../../src/index.ts'
 import { defer } from '../../support/timing/deferred.ts'
 import { useFixture } from '../../support/fixture.ts'
@@ -9,6 +9,10 @@ import { acked, failedAs, scriptedPublisher } from '../../support/doubles/script
 import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
+afterEach(() => {
+  vi.useRealTimers()
+})
+
 /** Long enough that a lease never ends by itself while a test runs. */
 const LONG = { threshold: '5m', publishTimeout: '1m' } as const
 
@@ -64,6 +68,8 @@ it('keeps an outage of one topic to that topic, and claims no more of it than a 
   )
   const outbox = fixture.outbox({ publisher, ...LONG })
   await outbox.start()
+  // The circuit lets a probe pass when the test says so, not half a second later, however long the steps before it take.
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const [open, failed, halfOpen] = [
     nextEvent(outbox.events, 'circuit:open'),
     nextEvent(outbox.events, 'event:failed'),
@@ -80,6 +86,7 @@ it('keeps an outage of one topic to that topic, and claims no more of it than a 
   }
   expect(await outbox.pollOnce()).toBe(0)
 
+  vi.advanceTimersByTime(500)
   await halfOpen
   away = false
   expect(await outbox.pollOnce()).toBe(1)
@@ -130,6 +137,7 @@ it('lets nothing overtake what waits behind a probe, on the immediate path or la
   await waitUntil(async () => (await waiting()).every(({ available }) => available), {
     message: 'what was turned away was given back',
   })
+  await waitUntil(() => outbox.activity()[0]!.inFlight === 0, { message: 'the outbox knows so' })
   // So it takes no room on the immediate path.
   await outbox.withOutbox(async (_, emit) => {
     emit([newEvent({ payload: 'other' }), newEvent({ payload: 'other' })])
@@ -190,7 +198,7 @@ it('sends another probe to a topic whose probe was never answered', async () => 
   const publisher = scriptedPublisher((event) => answers.shift() ?? acked(event))
   const outbox = fixture.outbox({
     publisher,
-    threshold: '400ms',
+    threshold: '3s',
     publishTimeout: '50ms',
     poller: true,
     pollInterval: '50ms',
@@ -280,6 +288,40 @@ it('lets go of a send that the client must have given up by now', async () => {
   await outbox.stop()
   expect((await fixture.rows()).map((row) => row.status)).toEqual(['pending', 'published'])
 })
+
+it('probes with an event whose failure was recorded only after the probe was due', async () => {
+  let away = true
+  const publisher = scriptedPublisher((event) => (away ? failedAs('transient') : acked(event)))
+  const outbox = fixture.outbox({ publisher, ...LONG, poller: true })
+  await outbox.start()
+  const halfOpen = nextEvent(outbox.events, 'circuit:half-open')
+  const looked = halfOpen.then(() => nextEvent(outbox.events, 'poll:done'))
+  await withRecordsHeld(async () => {
+    await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+    await looked
+    away = false
+  })
+  await allPublished()
+  expect(publisher.batches).toHaveLength(2)
+})
+
+/** No failure can be recorded while it runs; a claim leaves out what a record waits for. */
+async function withRecordsHeld(work: () => Promise<void>): Promise<void> {
+  await fixture.sql.unsafe(`
+    create function wait_to_record() returns trigger language plpgsql as $$ begin
+      if new.last_error is not null then perform pg_advisory_xact_lock(4712); end if;
+      return new;
+    end $$;
+    create trigger wait_to_record before update on outbox for each row execute function wait_to_record()`)
+  try {
+    await fixture.sql.begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(4712)`
+      await work()
+    })
+  } finally {
+    await fixture.sql.unsafe('drop function wait_to_record() cascade')
+  }
+}
 
 it.each(['broker', 'topic'] as const)(
   'finds something to probe a %s with among hundreds that have to wait for others',

@@ -121,7 +121,7 @@ it('publishes nothing and drops the client when nobody waits for the answer to C
   const handled: string[] = []
   const handlers = { OrderCompleted: ({ id }: { id: string }) => void handled.push(id) }
   const connectionString = directUrl(fixture.url)
-  const impatient = new pg.Pool({ connectionString, max: 1, query_timeout: 1_000 })
+  const impatient = new pg.Pool({ connectionString, max: 1, query_timeout: 4_000 })
   const outbox = createOutbox({
     db: nodePostgres(impatient),
     publisher: handlersPublisher({ handlers }),

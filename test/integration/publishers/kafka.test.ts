@@ -1,4 +1,4 @@
-import type { ProducerBatch } from 'kafkajs'
+import { Kafka, logLevel, type ProducerBatch } from 'kafkajs'
 import { describe, expect, it, vi } from 'vitest'
 import type { PublishResult } from '../../../src/index.ts'
 import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
@@ -10,6 +10,7 @@ import {
 } from '../../support/conformance/kafka-conformance.ts'
 import { outboxEvent } from '../../support/doubles/sample-events.ts'
 import { kafkaClient } from '../../support/kafka-clients.ts'
+import { startProxy } from '../../support/servers/tcp-proxy.ts'
 import { defer } from '../../support/timing/deferred.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
 
@@ -46,6 +47,27 @@ describeWithKafka('kafkaPublisher', () => {
     expect(sent.length).toBeGreaterThan(0)
     expect(unsent.length).toBeGreaterThan(0)
     expect(unsent).toMatchObject(unsent.map(() => ({ kind: 'transient', blames: 'topic' })))
+  })
+
+  it('finds another broker when the first one never answers, if brokers is a function that shuffles', async () => {
+    const [broker] = kafkaBrokers()
+    const silent = await startProxy({ port: Number(broker!.split(':')[1]) })
+    silent.halfOpen()
+    const brokers = [`127.0.0.1:${silent.port}`, broker!]
+    // In turn instead of at random, so that the first producer does begin with the silent one.
+    let calls = 0
+    const inTurn = async () => (calls++ === 0 ? brokers : brokers.toReversed())
+    const kafka = new Kafka({ brokers: inTurn, logLevel: logLevel.NOTHING, requestTimeout: 1_000 })
+    const publisher = kafkaPublisher({ kafka, requestTimeout: '1s', retries: 0 })
+    const topic = await openTopic()
+    const event = outboxEvent({ topic })
+    await waitUntil(async () => (await publisher.publish([event])).every(({ ok }) => ok), {
+      message: 'the event was sent through the other broker',
+      timeoutMs: 20_000,
+    })
+    void publisher.disconnect?.()
+    await silent.stop()
+    expect(await readAll(topic)).toHaveLength(1)
   })
 
   it('sends through a producer that somebody else connects and closes', async () => {
@@ -192,6 +214,16 @@ it('wants either a client or a producer', () => {
   expect(() => kafkaPublisher({ kafka: {} as never })).toThrow(/kafka must be a kafkajs client/)
   expect(() => kafkaPublisher({ producer: {} as never })).toThrow(/producer must be a connected/)
   expect(() => kafkaPublisher({ kafak: {} } as never)).toThrow(/did you mean 'kafka'/)
+})
+
+it('says what to write when it gets a client without braces around it', () => {
+  const kafka = quietKafka(['localhost:9092'])
+  expect(() => kafkaPublisher(kafka as never)).toThrow(
+    /a client; write kafkaPublisher\({ kafka }\)/,
+  )
+  expect(() => kafkaPublisher(kafka.producer() as never)).toThrow(
+    /a producer; write kafkaPublisher\({ producer }\)/,
+  )
 })
 
 type TopicMessages = { topic: string; messages: { key: string; value: string }[] }

@@ -1,3 +1,4 @@
+import { Producer } from '@platformatic/kafka'
 import { describe, expect, it } from 'vitest'
 import { platformaticKafkaPublisher } from '../../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts'
 import {
@@ -42,6 +43,7 @@ describe('platformaticKafkaPublisher, given options', () => {
     [{}, /takes client with bootstrapBrokers/],
     [{ client: { clientId: 'orders' } }, /takes client with bootstrapBrokers/],
     [{ clint: {} }, /did you mean 'client'/],
+    [{ clientId: 'a', bootstrapBrokers: ['a:1'] }, /write platformaticKafkaPublisher\({ client: {/],
     [
       { client: { clientId: 'a', bootstrapBrokers: ['a:1'], acks: 1 } },
       /client\.acks .* remove it/,
@@ -49,5 +51,13 @@ describe('platformaticKafkaPublisher, given options', () => {
     [{ client: { clientId: 'a', bootstrapBrokers: ['a:1'], retries: 1 } }, /pass it beside client/],
   ])('refuses %j', (options, message) => {
     expect(() => platformaticKafkaPublisher(options as never)).toThrow(message)
+  })
+
+  it('says what to write when it gets a producer', async () => {
+    const producer = new Producer({ clientId: 'a', bootstrapBrokers: ['a:1'] })
+    expect(() => platformaticKafkaPublisher(producer as never)).toThrow(
+      /a producer; it makes its own .* write platformaticKafkaPublisher\({ client: {/,
+    )
+    await producer.close()
   })
 })

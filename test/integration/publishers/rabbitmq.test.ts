@@ -315,3 +315,16 @@ it('wants either a url or a way to connect, and says what is wrong with the rest
   expect(() => rabbitmqPublisher({ url, exchnage: '' } as never)).toThrow(/did you mean 'exchange'/)
   expect(() => rabbitmqPublisher({ url, confirmTimeout: 0 })).toThrow(/confirmTimeout must be/)
 })
+
+it.each([
+  ['amqp://me:secret@localhost', 'a string; write rabbitmqPublisher({ url })'],
+  [new URL('amqp://me:secret@localhost'), 'a URL; write rabbitmqPublisher({ url: url.href })'],
+  [async () => {}, 'a function; write rabbitmqPublisher({ connect })'],
+  [{ createConfirmChannel() {} }, 'a connection; write rabbitmqPublisher({ connect: () => '],
+])(
+  'says what to write when it gets a URL or a connection without braces: case %#',
+  (given, text) => {
+    expect(() => rabbitmqPublisher(given as never)).toThrow(text)
+    expect(() => rabbitmqPublisher(given as never)).not.toThrow(/secret/)
+  },
+)

@@ -1,5 +1,8 @@
 // What a publisher for Kafka has to do on a real broker, whichever client is behind it.
-import { describe, expect, it } from 'vitest'
+import { once } from 'node:events'
+import { createServer as createWebServer } from 'node:http'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { describeWithKafka, describeWithOwnKafka, kafkaBrokers, quietKafka } from '../fixture.ts'
 import { outboxEvent } from '../doubles/sample-events.ts'
 import type { KafkaClient } from '../kafka-clients.ts'
@@ -27,6 +30,21 @@ export async function readAll(topic: string) {
 /** Larger than a broker takes by default, whatever else is in its batch. */
 const tooLarge = (topic: string) =>
   outboxEvent({ topic, payload: JSON.stringify('x'.repeat(1_100_000)) })
+
+function openWebServer(): Promise<string> {
+  return listen(createWebServer((_, response) => response.end()))
+}
+
+function openClosingServer(): Promise<string> {
+  return listen(createServer((socket) => socket.end().resume()))
+}
+
+async function listen(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`
+}
 
 export function describeKafkaClient(name: string, open: KafkaClient['publisher']): void {
   describeWithKafka(name, () => {
@@ -225,6 +243,37 @@ export function describeKafkaClient(name: string, open: KafkaClient['publisher']
       },
       8_000,
     )
+
+    it.each([
+      ["Postgres's", async () => new URL(inject('directDatabaseUrl')).host],
+      ["a web server's", openWebServer],
+      ["a server's that closes every connection", openClosingServer],
+    ])(
+      'is named with its port when it is %s',
+      async (_, findAddress) => {
+        const address = await findAddress()
+        const publisher = open([address])
+        await expect(publisher.connect!()).rejects.toThrow(address)
+        const [result] = await publisher.publish([outboxEvent()])
+        expect(result).toMatchObject({ ok: false, kind: 'transient', blames: 'broker' })
+        expect((result as { error: Error }).error.message).toContain(address)
+        void publisher.disconnect!()
+      },
+      4_000,
+    )
+  })
+
+  describeWithKafka(`${name}: several addresses`, () => {
+    it('does not blame the first one while the second takes its time', async () => {
+      const [broker] = kafkaBrokers()
+      const slow = await startProxy({ port: Number(broker!.split(':')[1]) })
+      slow.delay(800)
+      const publisher = open(['127.0.0.1:1', `127.0.0.1:${slow.port}`])
+      const topic = await openTopic()
+      expect(await publisher.publish([outboxEvent({ topic })])).toMatchObject([{ ok: true }])
+      await publisher.disconnect?.()
+      await slow.stop()
+    })
   })
 
   describeWithOwnKafka(`${name}: a topic that is not there yet`, () => {

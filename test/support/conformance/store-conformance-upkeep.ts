@@ -1,14 +1,19 @@
 // What every store has to do beside the path: what is old, what is dead, how much there is, and the table itself.
 import { expect, it } from 'vitest'
-import { leased, payloadsOf, type TestedStore } from './store-under-test.ts'
+import type { NewEvent } from '../../../src/index.ts'
+import { newClaimer } from '../claimer.ts'
+import { describeBrowse } from './store-conformance-browse.ts'
+import { failed, leased, LONG, payloadsOf, type TestedStore } from './store-under-test.ts'
 import { waitUntil } from '../timing/wait-until.ts'
 
 const PAGE = { limit: 10, afterSeq: 0 }
 
 export function describeUpkeep<TTx>(tested: TestedStore<TTx>): void {
   describeDeadLetters(tested)
+  describeFailures(tested)
   describeRetention(tested)
   describeTable(tested)
+  describeBrowse(tested)
 }
 
 function describeDeadLetters<TTx>(tested: TestedStore<TTx>): void {
@@ -40,8 +45,9 @@ function describeDeadLetters<TTx>(tested: TestedStore<TTx>): void {
   it('retries a dead letter as if it were new, in its old place', async () => {
     const dead = await tested.bury({ payload: 1, aggregateId: 'one' })
     await tested.save([{ payload: 2, aggregateId: 'one' }])
-    const changed = await store().retryDeadLetters({ id: dead.id }, PAGE)
-    expect(changed).toEqual({ count: 1, lastSeq: dead.seq })
+    const chosen = { status: 'dead_letter', id: dead.id } as const
+    const changed = await store().failures.retry(chosen, PAGE)
+    expect(changed).toEqual({ count: 1, lastSeq: null })
     const again = await claim(leased(), { limit: 1 })
     expect(again).toMatchObject([{ id: dead.id, seq: dead.seq, attempts: 0 }])
     expect(await claim()).toEqual([])
@@ -54,12 +60,108 @@ function describeDeadLetters<TTx>(tested: TestedStore<TTx>): void {
     const dead = [await tested.bury({}), await tested.bury({}), await tested.bury({ type: 'Kept' })]
     await tested.save([{}])
     const discard = (afterSeq: number) =>
-      store().discardDeadLetters({ type: 'OrderCompleted' }, { limit: 1, afterSeq })
+      store().failures.discard(
+        { status: 'dead_letter', type: 'OrderCompleted' },
+        { limit: 1, afterSeq },
+      )
     expect(await discard(0)).toEqual({ count: 1, lastSeq: dead[0]!.seq })
     expect(await discard(dead[0]!.seq)).toEqual({ count: 1, lastSeq: dead[1]!.seq })
     expect(await discard(dead[1]!.seq)).toEqual({ count: 0, lastSeq: null })
     expect(await store().countDeadLetters(10)).toEqual({ Kept: 1 })
     expect(await store().countPending(10)).toBe(1)
+  })
+}
+
+function describeFailures<TTx>(tested: TestedStore<TTx>): void {
+  const { store, claim } = tested
+
+  /** Saves one event under a lease and records that it failed, for a reason of its own. */
+  const fail = async (event: Partial<NewEvent>, error: string, delayMs = LONG) => {
+    const lease = leased()
+    const [saved] = await tested.save([event], lease)
+    await store().recordFailed([{ ...failed({ ...saved!, ...lease }), delayMs, error }])
+    return saved!
+  }
+
+  it('groups what failed by what the errors boil down to', async () => {
+    await fail({}, 'order 1 is "odd"')
+    const second = await fail({}, 'order 22 is "even"')
+    await fail({ type: 'OrderPaid' }, 'order 3 is "odd"')
+    const dead = await tested.bury({})
+    await tested.save([{}])
+    const groups = await store().failures.groups(10)
+    expect(groups).toHaveLength(3)
+    expect(groups[0]).toEqual({
+      status: 'failed',
+      type: 'OrderCompleted',
+      topic: 'order',
+      error: 'order <number> is <text>',
+      count: 2,
+      exact: true,
+      firstAt: expect.any(Date),
+      lastAt: expect.any(Date),
+      example: { id: second.id, error: 'order 22 is "even"' },
+    })
+    expect(groups).toContainEqual(
+      expect.objectContaining({
+        status: 'dead_letter',
+        error: 'it failed',
+        example: { id: dead.id, error: 'it failed' },
+      }),
+    )
+    expect(await store().failures.groups(1)).toHaveLength(1)
+  })
+
+  it('counts what failed, page by page, and by id at once', async () => {
+    const first = await fail({}, `it's 1`)
+    const second = await fail({ type: 'OrderPaid' }, `it's 2`)
+    const { failures } = store()
+    const filter = { status: 'failed', type: 'OrderPaid', error: `it's <number>` } as const
+    const count = (afterSeq: number) => failures.count(filter, { limit: 1, afterSeq })
+    expect(await count(0)).toEqual({ count: 0, lastSeq: first.seq })
+    expect(await count(first.seq)).toEqual({ count: 1, lastSeq: second.seq })
+    expect(await count(second.seq)).toEqual({ count: 0, lastSeq: null })
+    const page = { limit: 1, afterSeq: 0 }
+    const id = [first.id, second.id]
+    expect(await failures.count({ status: 'failed', id }, page)).toEqual({
+      count: 2,
+      lastSeq: null,
+    })
+    expect(await failures.count({ status: 'dead_letter', id }, page)).toMatchObject({ count: 0 })
+    const savedSince = new Date(Date.now() + 3_600_000)
+    expect(await failures.count({ status: 'failed', savedSince }, page)).toMatchObject({ count: 0 })
+  })
+
+  it('makes what rests due now, page by page, with its attempts', async () => {
+    const first = await fail({ payload: 1 }, `it's 1`)
+    const second = await fail({ payload: 2 }, `it's 2`)
+    await fail({ payload: 3 }, 'it is 3')
+    expect(await claim()).toEqual([])
+    const filter = { status: 'failed', error: `it's <number>` } as const
+    const retry = (afterSeq: number) => store().failures.retry(filter, { limit: 1, afterSeq })
+    expect(await retry(0)).toEqual({ count: 1, lastSeq: first.seq })
+    expect(await retry(first.seq)).toEqual({ count: 1, lastSeq: second.seq })
+    expect(await retry(second.seq)).toEqual({ count: 0, lastSeq: null })
+    expect(await claim()).toMatchObject([
+      { id: first.id, attempts: 1 },
+      { id: second.id, attempts: 1 },
+    ])
+  })
+
+  it('discards what rests, lets go what waits behind it, and leaves what is held', async () => {
+    const one = { aggregateId: 'one' }
+    await fail({ ...one, payload: 1 }, 'it failed')
+    await tested.save([
+      { ...one, payload: 2 },
+      { ...one, payload: 3 },
+    ])
+    const held = await fail({}, 'it failed', 0)
+    expect(await claim()).toMatchObject([{ id: held.id }])
+    const discarded = await store().failures.discard({ status: 'failed', topic: 'order' }, PAGE)
+    expect(discarded).toEqual({ count: 1, lastSeq: null })
+    // Another process, that has put off nothing.
+    expect(payloadsOf(await newClaimer(store)({ lease: leased() }))).toEqual([2, 3])
+    expect(await store().recordPublished([held.id])).toEqual(new Set([held.id]))
   })
 }
 
@@ -112,7 +214,8 @@ function describeRetention<TTx>(tested: TestedStore<TTx>): void {
 function describeTable<TTx>({ store, save, claim }: TestedStore<TTx>): void {
   it('counts what there is, no further than it is told to', async () => {
     expect(await store().stats()).toMatchObject({ pending: { count: 0 }, lagMs: null, latency: {} })
-    const saved = await save([{}, {}, {}, { type: 'Sent' }])
+    expect((await store().stats()).topics).toEqual({})
+    const saved = await save([{}, {}, { topic: 'payments' }, { type: 'Sent' }])
     // A clock of whole milliseconds, such as PGlite's, may stand still between two statements.
     await waitUntil(async () => (await store().stats()).lagMs! > 0, { message: 'time passes' })
     await store().recordPublished([saved[3]!.id])
@@ -128,6 +231,11 @@ function describeTable<TTx>({ store, save, claim }: TestedStore<TTx>): void {
       latency: { Sent: { events: 1 } },
     })
     expect(stats.lagMs).toBeGreaterThan(0)
+    const { topic } = saved[0]!
+    expect(Object.keys(stats.topics).toSorted()).toEqual([topic, 'payments'].toSorted())
+    expect(stats.topics[topic]!.pending).toEqual({ count: 2, exact: true })
+    const lags = Object.values(stats.topics).map(({ lagMs }) => lagMs)
+    expect(Math.max(...lags)).toBe(stats.lagMs)
     const { medianMs, p95Ms, maxMs } = stats.latency['Sent']!
     for (const ms of [medianMs, p95Ms, maxMs]) expect(ms).toBeGreaterThan(0)
   })

@@ -6,6 +6,9 @@ import type { OutboxEvent } from '../../../src/index.ts'
 import { newClaimer } from '../claimer.ts'
 import { defer } from '../timing/deferred.ts'
 import { waitUntil } from '../timing/wait-until.ts'
+import { describeControl } from './store-conformance-control.ts'
+import { describeReroute } from './store-conformance-reroute.ts'
+import { describeScheduled } from './store-conformance-scheduled.ts'
 import { describeUpkeep } from './store-conformance-upkeep.ts'
 import {
   died,
@@ -31,6 +34,9 @@ export function describeStore<TTx>(name: string, suite: StoreSuite<TTx>): void {
     describeClaim(tested)
     describeSettle(tested)
     describeUpkeep(tested)
+    describeControl(tested)
+    describeReroute(tested)
+    describeScheduled(tested)
   })
 }
 
@@ -201,9 +207,12 @@ function describeClaim<TTx>(tested: TestedStore<TTx>): void {
     const [first] = await save([one(1)], leased())
     const [second] = await save([one(2), one(3)])
     const request = { lease: leased(), limit: 10 }
-    const due = await store().claim({ ...request, from: { topics: await store().dueTopics() } })
+    const due = await store().claim({
+      ...request,
+      from: { topics: (await store().dueTopics()).topics },
+    })
     expect(due).toEqual({ events: [], isFull: false, waitingLanes: [second!.lane] })
-    expect(await store().dueTopics()).toEqual([])
+    expect((await store().dueTopics()).topics).toEqual([])
     const from = { lanes: due.waitingLanes, onlyTopics: null, exceptTopics: [] }
     expect((await store().claim({ ...request, from })).events).toEqual([])
     await store().recordPublished([first!.id])
@@ -236,7 +245,7 @@ function describeClaim<TTx>(tested: TestedStore<TTx>): void {
       ...Array.from({ length: 20 }, () => one('waits')),
       ...[1, 2, 3].map((payload) => ({ payload })),
     ])
-    const from = { topics: await store().dueTopics() }
+    const from = { topics: (await store().dueTopics()).topics }
     const probe = { lease: leased(), limit: 1, read: 50, from }
     const { events } = await store().claim(probe)
     expect(payloadsOf(events)).toEqual([1])
@@ -249,18 +258,22 @@ function describeClaim<TTx>(tested: TestedStore<TTx>): void {
     const [first, second] = refs(saved, lease)
     await store().recordFailed([givenBack(second!)])
     await store().recordFailed([givenBack(first!)])
-    const from = { topics: await store().dueTopics() }
+    const from = { topics: (await store().dueTopics()).topics }
     const { events } = await store().claim({ lease: leased(), limit: 1, read: 50, from })
     expect(payloadsOf(events)).toEqual([1])
   })
 
-  it('wakes what waits behind a dead letter when that is retried', async () => {
+  it.each([
+    ['a process that holds it', true],
+    ['a tool that does not know of that', false],
+  ])('wakes what waits behind a dead letter when %s retries that', async (_, knows) => {
     const dead = await bury(one(1))
     await save([one(2), one(3)])
     const holding = store({ deadLettersHold: true })
     const claimHolding = newClaimer(() => holding)
     expect(await claimHolding({ lease: leased() })).toEqual([])
-    await holding.retryDeadLetters({ id: dead.id }, { limit: 1, afterSeq: 0 })
+    const chosen = { status: 'dead_letter', id: dead.id } as const
+    await store({ deadLettersHold: knows }).failures.retry(chosen, { limit: 1, afterSeq: 0 })
     // Another process, that has put off nothing.
     const claimElsewhere = newClaimer(() => store({ deadLettersHold: true }))
     expect(payloadsOf(await claimElsewhere({ lease: leased() }))).toEqual([1, 2, 3])
@@ -287,7 +300,10 @@ function describeClaim<TTx>(tested: TestedStore<TTx>): void {
     expect(held!.follows).toEqual(expect.arrayContaining([dead.seq]))
     await save([one(4)])
     expect(await claimHolding({ lease: leased() })).toEqual([])
-    await holding.discardDeadLetters({ id: dead.id }, { limit: 1, afterSeq: 0 })
+    await holding.failures.discard(
+      { status: 'dead_letter', id: dead.id },
+      { limit: 1, afterSeq: 0 },
+    )
     expect(payloadsOf(await claimHolding({ lease: leased() }))).toEqual([2])
     await bury({ aggregateId: 'two', payload: 5 })
     await save([{ aggregateId: 'two', payload: 6 }])
@@ -306,6 +322,41 @@ function describeSettle<TTx>(tested: TestedStore<TTx>): void {
       new Map(saved.map(({ id }) => [id, lease.token])),
     )
     expect(await claim()).toEqual([])
+  })
+
+  it('says how events stand, and what is ahead of them', async () => {
+    const [mine, brief] = [leased(), leased()]
+    const [published] = await save([{}])
+    await store().recordPublished([published!.id])
+    const dead = await bury({ aggregateId: 'dead' })
+    const [held] = await save([{ aggregateId: 'dead' }])
+    const [resting] = await save([{ aggregateId: 'resting' }], brief)
+    await store().recordFailed([{ ...failed(refs([resting!], brief)[0]!), delayMs: LONG }])
+    const [behind] = await save([{ aggregateId: 'resting' }])
+    const [sending] = await save([one(0)], mine)
+    const [next] = await save([one(1)])
+    const free = {
+      attempts: 0,
+      error: null,
+      isLeased: false,
+      rests: false,
+      isHeld: false,
+      ahead: null,
+    }
+    const failure = { ...free, attempts: 1, error: 'it failed' }
+    const ids = [published, dead, held, resting, behind, sending, next].map((event) => event!.id)
+    const standings = await store({ deadLettersHold: true }).standing([...ids, randomUUID()])
+    expect([...standings.keys()].toSorted()).toEqual(ids.toSorted())
+    expect(ids.map((id) => standings.get(id))).toEqual([
+      { ...free, status: 'published' },
+      { ...failure, status: 'dead_letter' },
+      { ...free, status: 'pending', isHeld: true },
+      { ...failure, status: 'failed', rests: true },
+      { ...free, status: 'pending', ahead: { topic: 'order', isLeased: false, rests: true } },
+      { ...free, status: 'pending', isLeased: true },
+      { ...free, status: 'pending', ahead: { topic: 'order', isLeased: true, rests: false } },
+    ])
+    expect((await store().standing([held!.id])).get(held!.id)).toMatchObject({ isHeld: false })
   })
 
   it('lets an ack win over any lease and over a dead letter, and counts it once', async () => {

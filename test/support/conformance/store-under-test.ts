@@ -20,7 +20,7 @@ export type StoreUnderTest<TTx> = {
   store(rules: StoreRules): Store<TTx>
   /** Runs the work in a transaction, which rolls back if it fails. */
   transaction<T>(work: (tx: TTx) => Promise<T>, settings?: TransactionSettings): Promise<T>
-  /** Takes everything out of the table of that name. */
+  /** Takes everything out of the table of that name, and out of those beside it. */
   empty(table: string): Promise<void>
   close(): Promise<void>
 }
@@ -36,6 +36,7 @@ export type StoreSuite<TTx> = {
 const RULES: StoreRules = {
   table: { schema: 'public', name: 'outbox' },
   deadLettersHold: false,
+  savesForCdc: false,
   lockKeys: false,
   keepPublished: true,
   deadLetterTopic: null,

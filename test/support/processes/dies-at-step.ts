@@ -75,8 +75,9 @@ const outbox = createOutbox({
   db: watch(drizzle(postgres(url!))),
   publisher,
   table: table!,
-  threshold: '2s',
-  publishTimeout: '1s',
+  // Half of it has to be left when a send begins, also while other processes start.
+  threshold: '4s',
+  publishTimeout: '2s',
   stopTimeout: 0,
   immediate: scene !== 'fallback',
   poller: false,

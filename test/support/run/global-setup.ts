@@ -3,8 +3,10 @@
 // owned-folder.ts), so a run that dies at any point leaves nothing behind.
 import type { TestProject } from 'vitest/node'
 import { explainMissingOwnKafka, resolveKafka } from '../servers/kafka-source.ts'
+import { explainMissingChromium } from '../servers/chromium.ts'
 import { ownFolder } from '../servers/owned-folder.ts'
 import { explainMissingPgBouncer, startPgBouncer } from '../servers/pgbouncer.ts'
+import { buildPage } from './built-page.ts'
 import { startPostgres } from '../servers/postgres-server.ts'
 import { resolveRabbit } from '../servers/rabbitmq-source.ts'
 
@@ -25,6 +27,8 @@ declare module 'vitest' {
     rabbitUrl: string | null
     /** Why there is none. */
     rabbitMissing: string | null
+    /** Why there is no browser. */
+    chromiumMissing: string | null
   }
 }
 
@@ -37,7 +41,8 @@ const POOL_SIZE = 5
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   // vitest forgets its own temporary folder on Ctrl-C.
   await ownFolder(project.tmpDir)
-  const [postgres, kafka, ownKafkaMissing, pgbouncerMissing, rabbit] = await startAll()
+  const [postgres, kafka, ownKafkaMissing, pgbouncerMissing, rabbit, chromiumMissing] =
+    await startAll()
   project.provide('databaseUrl', postgres.url)
   project.provide('directDatabaseUrl', postgres.directUrl)
   project.provide('pgbouncerMissing', pgbouncerMissing)
@@ -46,6 +51,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   project.provide('ownKafkaMissing', ownKafkaMissing)
   project.provide('rabbitUrl', rabbit.url)
   project.provide('rabbitMissing', rabbit.missing)
+  project.provide('chromiumMissing', chromiumMissing)
 
   return async () => {
     await stopAll([postgres, kafka.server])
@@ -53,6 +59,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
     const suites = kafka.missing ? 'Kafka suites' : 'Suites that stop and kill a Kafka of their own'
     if (missing) console.log(`${suites} were skipped: ${missing}`)
     if (pgbouncerMissing) console.log(`PgBouncer suites were skipped: ${pgbouncerMissing}`)
+    if (chromiumMissing) console.log(`Suites in a browser were skipped: ${chromiumMissing}`)
     if (rabbit.missing) console.log(`RabbitMQ suites were skipped: ${rabbit.missing}`)
   }
 }
@@ -64,6 +71,8 @@ async function startAll() {
     explainMissingOwnKafka(),
     explainMissingPgBouncer(),
     resolveRabbit(),
+    explainMissingChromium(),
+    buildPage(),
   ] as const
   try {
     return await Promise.all(starting)

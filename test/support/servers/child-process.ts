@@ -8,6 +8,8 @@ export type ProcessEnd = { code: number | null; signal: string | null; output: s
 export type RunningProcess = {
   /** Called with all lines that it has printed so far. */
   onLines(listener: (lines: readonly string[]) => void): void
+  /** As if the machine were suspended, until it is killed. */
+  freeze(): void
   /** kill -9. */
   kill(): void
   readonly ended: Promise<ProcessEnd>
@@ -27,6 +29,9 @@ export function startProcess(name: string, args: readonly string[]): RunningProc
   return {
     onLines(listener) {
       heard = listener
+    },
+    freeze() {
+      child.kill('SIGSTOP')
     },
     kill() {
       child.kill('SIGKILL')

@@ -32,15 +32,23 @@ export async function explainMissingJava(): Promise<string | null> {
 
 /** The folder with the jars; fetches them first if this checkout has none. */
 export function fetchKafkaJars(): Promise<string> {
-  return fetchOnce(jars, async (folder) => {
+  return fetchJars(jars, pom, { 'kafka.version': kafkaVersion })
+}
+
+/** Fetches the jars that a pom names, once, into that folder. */
+export function fetchJars(
+  path: string,
+  pomFile: string,
+  versions: Readonly<Record<string, string>>,
+): Promise<string> {
+  return fetchOnce(path, async (folder) => {
     const fetched = join(folder.path, 'jars')
     const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${fetched}`]
-    await runToEnd(
-      folder,
-      'mvn',
-      ['-B', '-q', '-f', pom, `-Dkafka.version=${kafkaVersion}`, ...goal],
-      { endSignal: 'KILL', env: mavenEnv },
-    )
+    const properties = Object.entries(versions).map(([name, version]) => `-D${name}=${version}`)
+    await runToEnd(folder, 'mvn', ['-B', '-q', '-f', pomFile, ...properties, ...goal], {
+      endSignal: 'KILL',
+      env: mavenEnv,
+    })
     return fetched
   })
 }

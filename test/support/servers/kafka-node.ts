@@ -7,7 +7,7 @@ import { Kafka, logLevel } from 'kafkajs'
 import { findFreePort } from './free-port.ts'
 import { fetchKafkaJars } from './kafka-jars.ts'
 import { createOwnedFolder } from './owned-folder.ts'
-import { runToEnd, type ServerProcess, spawnServer } from './server-process.ts'
+import { endProcess, runToEnd, type ServerProcess, spawnServer } from './server-process.ts'
 import { waitUntil } from '../timing/wait-until.ts'
 
 export type KafkaPorts = {
@@ -136,12 +136,6 @@ export async function createKafkaNode(options: KafkaNodeOptions): Promise<KafkaN
     const directAddress = `127.0.0.1:${directPort}`
     let server: ServerProcess | undefined
 
-    async function end(signal: NodeJS.Signals): Promise<void> {
-      server?.signal(signal)
-      server?.signal('SIGCONT')
-      await server?.exited
-    }
-
     return {
       id,
       address: `127.0.0.1:${advertisedPort}`,
@@ -162,8 +156,8 @@ export async function createKafkaNode(options: KafkaNodeOptions): Promise<KafkaN
         await server.waitForOutput('Kafka Server started')
         await waitForBroker([directAddress], server)
       },
-      stop: () => end('SIGTERM'),
-      kill: () => end('SIGKILL'),
+      stop: () => endProcess(server, 'SIGTERM'),
+      kill: () => endProcess(server, 'SIGKILL'),
       pause: () => server?.signal('SIGSTOP'),
       resume: () => server?.signal('SIGCONT'),
       remove: () => folder.remove(),

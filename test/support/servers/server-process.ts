@@ -1,6 +1,7 @@
 // One child process of the test servers: its output kept for error messages, its end awaited, and its
 // life tied to the folder it works in (see owned-folder.ts).
 import { spawn } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import type { EndSignal, OwnedFolder } from './owned-folder.ts'
 
 export type ProcessIdentity = { uid: number; gid: number }
@@ -92,9 +93,34 @@ export async function spawnServer(
   }
 }
 
+/** Ends a process, also one that is frozen. */
+export async function endProcess(
+  server: ServerProcess | undefined,
+  signal: NodeJS.Signals,
+): Promise<void> {
+  server?.signal(signal)
+  server?.signal('SIGCONT')
+  await server?.exited
+}
+
 /** Runs a command to its end; a failure carries what it wrote. */
 export async function runToEnd(...call: Parameters<typeof spawnServer>): Promise<void> {
   const child = await spawnServer(...call)
   const code = await child.exited
   if (code !== 0) throw new Error(`${call[1]} failed (exit code ${code}):\n${child.output}`)
+}
+
+/** Kills a process and all that it has started, at once. Of its children, those that it starts in sessions of their own too. */
+export async function killFamily(server: ServerProcess): Promise<void> {
+  // Frozen first, so that it neither reacts to their end nor starts others.
+  server.signal('SIGSTOP')
+  const children = await readFile(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8')
+  for (const pid of children.split(' ').filter(Boolean)) {
+    // Ended in the meantime, which is as good.
+    try {
+      process.kill(Number(pid), 'SIGKILL')
+    } catch {}
+  }
+  server.signal('SIGKILL')
+  await server.exited
 }

@@ -58,13 +58,18 @@ export async function createTopic(
   }
 }
 
-/** Whether the leader of each partition answers for it, not only whether it is known who that will be. */
+/** Whether the leader of each partition responds for it, not only whether it is known who that will be. */
 async function hasLeaders(admin: Admin, topic: string, partitions: number): Promise<boolean> {
+  return (await readOffsets(admin, topic))?.length === partitions
+}
+
+/** null while a partition has no leader: it is new, or its broker was away. */
+async function readOffsets(admin: Admin, topic: string) {
   try {
-    return (await admin.fetchTopicOffsets(topic)).length === partitions
+    return await admin.fetchTopicOffsets(topic)
   } catch (error) {
     const { type } = error as { type?: string }
-    if (type && NOT_READY.has(type)) return false
+    if (type && NOT_READY.has(type)) return null
     throw error
   }
 }
@@ -145,7 +150,9 @@ export async function readTopic(brokers: string[], topic: string): Promise<Topic
 }
 
 async function fetchEnds(admin: Admin, topic: string) {
-  const offsets = await admin.fetchTopicOffsets(topic)
+  const offsets = await waitUntil(() => readOffsets(admin, topic), {
+    message: `${topic} has a leader for each partition`,
+  })
   return offsets
     .map(({ partition, low, high }) => ({ partition, low: BigInt(low), high: BigInt(high) }))
     .filter(({ low, high }) => high > low)

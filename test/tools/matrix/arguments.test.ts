@@ -15,17 +15,32 @@ it('has a cell for every version, one behind PgBouncer, and one for each version
     'Postgres 18, Kafka 4.3',
     'Postgres 18, Kafka 3.9',
     'Postgres 18 behind PgBouncer, Kafka 4.3',
+    'Postgres 18 with a role of few rights',
     '@platformatic/kafka 1',
     '@platformatic/kafka 2.12.1 on Node 24',
   ])
 })
 
-it('has a short form: the oldest of both, PgBouncer, and the newer client, on the files that tell most', () => {
+it('has a short form: the oldest of both, PgBouncer, few rights, and the newer client, on the files that tell most', () => {
   expect(names('--short')).toEqual([
     'Postgres 14, Kafka 3.9',
     'Postgres 18 behind PgBouncer, Kafka 4.3',
+    'Postgres 18 with a role of few rights',
     '@platformatic/kafka 2.12.1 on Node 24',
   ])
+})
+
+it('leaves out behind PgBouncer what only versions of Kafka and Postgres decide', () => {
+  const [oldest, pooled] = choose('--short')
+  const left = oldest!.files.filter((file) => !pooled!.files.includes(file))
+  expect(left.toSorted()).toEqual([
+    'test/guarantees/operations/kept-plans.test.ts',
+    'test/guarantees/operations/pgbouncer.test.ts',
+    'test/guarantees/operations/stale-statistics.test.ts',
+    'test/guarantees/order/hot-aggregate.test.ts',
+    'test/integration/publishers/kafka.test.ts',
+  ])
+  expect(pooled!.files.every((file) => oldest!.files.includes(file))).toBe(true)
 })
 
 it('names only files that are there, as vitest passes over a name without one', () => {

@@ -17,18 +17,19 @@ export interface Cell {
   readonly pgbouncer: boolean
   /** The version of @platformatic/kafka if the cell is about that client. Version 2 runs on a Node of its own. */
   readonly platformatic: PlatformaticMajor | null
+  /** Whether the role of the tests has no more rights than `aftercommit grants` gives to a service. */
+  readonly limitedRole: boolean
   /** What vitest is to run. */
   readonly files: readonly string[]
 }
 
 const EVERYTHING = ['test/integration', 'test/guarantees']
 
-/** Where a version can matter most: every statement of the store, and everything the Kafka publisher does. */
-const TELLING = [
+/** Where Postgres, or a pooler in front of it, can matter most: every statement of the store, and what rests on sessions. */
+const OF_POSTGRES = [
   'test/integration/drivers.test.ts',
   'test/integration/store.test.ts',
   'test/integration/versions.test.ts',
-  'test/integration/publishers/kafka.test.ts',
   'test/guarantees/operations/cleanup.test.ts',
   'test/guarantees/dead-letters/dead-letters.test.ts',
   'test/guarantees/operations/health.test.ts',
@@ -38,16 +39,32 @@ const TELLING = [
   'test/guarantees/operations/migrations.test.ts',
   'test/guarantees/operations/partitions.test.ts',
   'test/guarantees/order/order.test.ts',
-  'test/guarantees/operations/pgbouncer.test.ts',
   'test/guarantees/commit/saved-or-nothing.test.ts',
   'test/guarantees/commit/savepoints.test.ts',
 ]
 
-/** What the planner of a version decides; PgBouncer has no part in it. */
-const PLANNED = [
+/**
+ * What only versions decide, so the cell behind PgBouncer leaves it out: everything the Kafka publisher does, the planner,
+ * and a test that starts a PgBouncer of its own.
+ */
+const OF_VERSIONS = [
+  'test/integration/publishers/kafka.test.ts',
+  'test/guarantees/operations/pgbouncer.test.ts',
   'test/guarantees/order/hot-aggregate.test.ts',
   'test/guarantees/operations/kept-plans.test.ts',
   'test/guarantees/operations/stale-statistics.test.ts',
+]
+
+/** Every statement of the store, and the units of work, commits and upkeep around them. */
+const OF_ROLE = [
+  'test/integration/store.test.ts',
+  'test/guarantees/commit/saved-or-nothing.test.ts',
+  'test/guarantees/commit/savepoints.test.ts',
+  'test/guarantees/dead-letters/dead-letters.test.ts',
+  'test/guarantees/leases/leases.test.ts',
+  'test/guarantees/operations/cleanup.test.ts',
+  'test/guarantees/operations/health.test.ts',
+  'test/guarantees/order/order.test.ts',
 ]
 
 /** Whatever a Kafka client can break: conformance, partitions, poison and order, and in the long form all of the rest. */
@@ -80,7 +97,7 @@ export function chooseCells(given: MatrixArguments): Cell[] {
   const { short, postgres, kafka, pgbouncer, platformatic } = given
   const filesOf = (pooled: boolean) => {
     if (!short) return EVERYTHING
-    return pooled ? TELLING : [...TELLING, ...PLANNED]
+    return pooled ? OF_POSTGRES : [...OF_POSTGRES, ...OF_VERSIONS]
   }
   const cell = (postgresVersion: string, kafkaVersion: string, pooled = false): Cell => ({
     name: `Postgres ${postgresVersion}${pooled ? ' behind PgBouncer' : ''}, Kafka ${kafkaVersion}`,
@@ -88,14 +105,22 @@ export function chooseCells(given: MatrixArguments): Cell[] {
     kafka: kafkaVersion,
     pgbouncer: pooled,
     platformatic: null,
+    limitedRole: false,
     files: filesOf(pooled),
   })
+  const limited: Cell = {
+    ...cell(defaultPostgres, defaultKafka),
+    name: `Postgres ${defaultPostgres} with a role of few rights`,
+    limitedRole: true,
+    files: OF_ROLE,
+  }
   const clientCell = (major: PlatformaticMajor): Cell => ({
     name: CLIENT_NAMES[major],
     postgres: postgres ?? defaultPostgres,
     kafka: kafka ?? defaultKafka,
     pgbouncer,
     platformatic: major,
+    limitedRole: false,
     files: short ? OF_CLIENT : OF_CLIENT_LONG,
   })
   if (platformatic !== null) return [clientCell(platformatic)]
@@ -104,13 +129,19 @@ export function chooseCells(given: MatrixArguments): Cell[] {
   }
   const behindPgbouncer = cell(defaultPostgres, defaultKafka, true)
   if (short) {
-    return [cell(oldest(postgresReleases), oldest(kafkaReleases)), behindPgbouncer, clientCell('2')]
+    return [
+      cell(oldest(postgresReleases), oldest(kafkaReleases)),
+      behindPgbouncer,
+      limited,
+      clientCell('2'),
+    ]
   }
   const otherKafkas = [...kafkaReleases.keys()].filter((version) => version !== defaultKafka)
   return [
     ...[...postgresReleases.keys()].map((version) => cell(version, defaultKafka)),
     ...otherKafkas.map((version) => cell(defaultPostgres, version)),
     behindPgbouncer,
+    limited,
     clientCell('1'),
     clientCell('2'),
   ]
@@ -125,6 +156,7 @@ export function environmentOf(cell: Cell, inherited: NodeJS.ProcessEnv): NodeJS.
     KAFKA_VERSION: cell.kafka,
     KAFKA_REQUIRED: 'true',
     PGBOUNCER: String(cell.pgbouncer),
+    ...(cell.limitedRole && { OUTBOX_ROLE: 'service' }),
     ...(cell.platformatic !== null && { KAFKA_CLIENT: 'platformatic' }),
     ...(cell.platformatic === '2' && {
       PLATFORMATIC_KAFKA_VERSION: NEWER_CLIENT,

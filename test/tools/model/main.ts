@@ -4,7 +4,12 @@ import { parseArgs } from 'node:util'
 import { runToVerdict, say } from '../../support/run/run-to-verdict.ts'
 import { requireWhole } from '../../support/run/whole-number.ts'
 import { explore } from './explore.ts'
-import { describeSetting, settingsWith, unlockedSettingsWith } from './settings.ts'
+import {
+  describeSetting,
+  scheduledSettingsWith,
+  settingsWith,
+  unlockedSettingsWith,
+} from './settings.ts'
 
 const PROGRESS_MS = 5_000
 
@@ -17,7 +22,12 @@ function parseFaults(args: readonly string[]): number {
 async function exploreAll(faults: number) {
   const total = { faults, settings: 0, worlds: 0, moves: 0, counterexamples: 0 }
   const processes = faults > 1 ? 1 : 2
-  for (const setting of [...unlockedSettingsWith(faults, processes), ...settingsWith(faults)]) {
+  const settings = [
+    ...scheduledSettingsWith(faults, processes),
+    ...unlockedSettingsWith(faults, processes),
+    ...settingsWith(faults),
+  ]
+  for (const setting of settings) {
     const name = describeSetting(setting)
     let told = performance.now()
     const { worlds, moves, counterexample } = explore(setting, (explored, known) => {

@@ -45,6 +45,7 @@ export class Moves {
     }
     for (const [t, transaction] of world.open.entries()) this.#addMovesOfOpen(t, transaction, add)
     for (const [s, send] of world.sends.entries()) this.#addMovesOfSend(s, send, world, add)
+    for (const seq of this.#setting.scheduled) this.#addMovesOfScheduled(seq, world, add)
     for (const [i, { kind, seq }] of world.strays.entries()) {
       add(`a record of the dead arrives: event ${seq} ${kind}`, (next) => {
         steps.record(next, next.strays.splice(i, 1))
@@ -154,6 +155,26 @@ export class Moves {
       next.open[t]!.isSlow = true
     }
     add(`COMMIT of unit ${unit} is slow`, slowDown, 1)
+  }
+
+  // The transaction of a cancellation may end in either way, whatever becomes of its process.
+  #addMovesOfScheduled(seq: number, world: World, add: AddMove): void {
+    const steps = this.#steps
+    if (world.cancelling === seq) {
+      add(`event ${seq} is cancelled: COMMIT`, (next) => steps.commitCancel(next))
+      add(`event ${seq} is cancelled: ROLLBACK`, (next) => {
+        next.cancelling = null
+      })
+      return
+    }
+    if (world.table[seq]?.status === 'scheduled') {
+      add(`event ${seq} becomes due`, (next) => steps.becomeDue(next, seq))
+    }
+    if (steps.mayCancel(world, seq)) {
+      add(`event ${seq} is cancelled`, (next) => {
+        next.cancelling = seq
+      })
+    }
   }
 
   #addMovesOfSend(s: number, send: Send, { processes }: World, add: AddMove): void {

@@ -3,16 +3,22 @@
 // late or unknown commit). `npm run model` does the same with more faults.
 import { describe, expect, it } from 'vitest'
 import { explore } from './explore.ts'
-import { describeSetting, settingsWith, unlockedSettingsWith } from './settings.ts'
-import { type Property, type Rule, RULES } from './world.ts'
+import {
+  describeSetting,
+  scheduledSettingsWith,
+  settingsWith,
+  unlockedSettingsWith,
+} from './settings.ts'
+import { type Property, type Rule, RULES, type Setting } from './world.ts'
 
 const TIMEOUT = { timeout: 300_000 }
 const [well] = settingsWith(2)
 const twoFaults = { ...well!, units: [['x'], ['x']] }
 const [unlocked] = unlockedSettingsWith(0, 2)
 const [unlockedWithFault] = unlockedSettingsWith(1, 2)
+const [, scheduled, scheduledAlone] = scheduledSettingsWith(1)
 
-describe('nothing is lost, invented, overtaken, undone, sent without a lease, or doubled without an excuse', () => {
+describe('nothing is lost, invented, overtaken, undone, sent without a lease or after its cancellation, or doubled without an excuse', () => {
   const settings = [
     ...settingsWith(0),
     ...settingsWith(1),
@@ -20,6 +26,10 @@ describe('nothing is lost, invented, overtaken, undone, sent without a lease, or
     ...unlockedSettingsWith(0, 2),
     unlockedWithFault!,
     ...unlockedSettingsWith(1, 1).slice(1),
+    ...scheduledSettingsWith(0).slice(0, 2),
+    scheduled!,
+    scheduledAlone!,
+    scheduledSettingsWith(2)[2]!,
   ]
   it.each(settings.map((setting) => [describeSetting(setting), setting] as const))(
     '%s',
@@ -45,11 +55,21 @@ describe('a counterexample is found without the rule', () => {
     'what an event follows is a set': 'nothing is overtaken',
     'order of claims': 'nothing is overtaken',
     'leases end': 'nothing is lost',
+    'a cancellation is fenced against a claim': 'what is cancelled never goes out',
+    'what was claimed once cannot be cancelled': 'what is cancelled never goes out',
+    'a claim skips what is being cancelled': 'what is cancelled never goes out',
+    'a scheduled event has a lane of its own': 'a scheduled event waits for none, and none for it',
+  }
+  const settings: Partial<Record<Rule, Setting>> = {
+    'what an event follows is a set': unlocked!,
+    'a cancellation is fenced against a claim': scheduledAlone!,
+    'what was claimed once cannot be cancelled': scheduledAlone!,
+    'a claim skips what is being cancelled': scheduledAlone!,
+    'a scheduled event has a lane of its own': scheduled!,
   }
   it.each(RULES)('%s', TIMEOUT, (without) => {
     const lookFor = broken[without]
-    const setting = without === 'what an event follows is a set' ? unlocked! : twoFaults
-    const { counterexample } = explore({ ...setting, without, lookFor })
+    const { counterexample } = explore({ ...(settings[without] ?? twoFaults), without, lookFor })
     expect(counterexample?.property).toBe(lookFor)
     expect(counterexample?.moves).not.toHaveLength(0)
   })

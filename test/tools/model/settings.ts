@@ -6,6 +6,7 @@ const WELL = {
   unlocked: [],
   poison: null,
   deadLettersHold: false,
+  scheduled: [],
   without: null,
 } as const
 
@@ -38,13 +39,28 @@ export function unlockedSettingsWith(faults: number, processes: number): Setting
   ]
 }
 
+/**
+ * The first event is scheduled, and may be cancelled at any moment. Others of its aggregate are saved with it and after it, only
+ * after it, or there are none. The first is larger than the second by far: `npm run model` leaves the second process out of it
+ * where there are two faults.
+ */
+export function scheduledSettingsWith(faults: number, processes = 2): Setting[] {
+  const first = { ...WELL, faults, scheduled: [0] }
+  return [
+    { ...first, processes, units: [['x', 'x'], ['x']] },
+    { ...first, units: [['x'], ['x']] },
+    { ...first, units: [['x']] },
+  ]
+}
+
 export function describeSetting(setting: Setting): string {
-  const { processes, faults, poison, deadLettersHold } = setting
+  const { processes, faults, poison, deadLettersHold, scheduled } = setting
   const units = setting.units.map((keys, u) => {
     return `[${keys.join(' ')}]${setting.unlocked.includes(u) ? ' unlocked' : ''}`
   })
   const alone = processes === 1 ? ', one process' : ''
   const refused = poison === null ? '' : `, event ${poison} refused`
   const held = deadLettersHold ? ', dead letters hold' : ''
-  return `${units.join(' ')}, ${faults} faults${alone}${refused}${held}`
+  const later = scheduled.map((seq) => `, event ${seq} scheduled`).join('')
+  return `${units.join(' ')}, ${faults} faults${alone}${refused}${held}${later}`
 }

@@ -6,9 +6,13 @@ import { isAged, isFresh } from '../../../src/delivery/leases.ts'
 import { classifyFailure } from '../../../src/delivery/send.ts'
 import { inOwnHands, takeByNumber } from './covered-seq.ts'
 import {
+  type CancelFence,
   claim,
   type Follows,
   isUnfinished,
+  makeDue,
+  mayCancel,
+  type NewRow,
   renew,
   save,
   recordFailed,
@@ -43,6 +47,11 @@ const FAILED = new Error('in the model')
 const NO_BACKOFF = { backoffBaseMs: 0, backoffMaxMs: 0 }
 const NEW_EVENT = { attempts: 0, maxAttempts: 10 }
 
+const NO_ORDER: Property = 'a scheduled event waits for none, and none for it'
+
+/** When a scheduled event is due is a move of its own, whatever else takes its time. */
+const LATER = 1
+
 /** What a record makes of a row, by what became of its event. */
 const STATUS = { failed: 'failed', dead: 'dead_letter', untried: null } as const
 
@@ -53,7 +62,10 @@ export class Steps {
 
   constructor(setting: Setting) {
     this.#setting = setting
-    this.#keys = setting.units.flat()
+    const hasOwnLane = (seq: number) =>
+      this.isScheduled(seq) && this.#keeps('a scheduled event has a lane of its own')
+    const keys = setting.units.flat()
+    this.#keys = keys.map((key, seq) => (hasOwnLane(seq) ? `${key} later` : key))
     this.#tableRules = {
       ordersClaims: this.#keeps('order of claims'),
       fencesFailures: this.#keeps('failures are fenced'),
@@ -67,6 +79,7 @@ export class Steps {
     const { token } = processes[n]!
     const events = this.#eventsOf(u)
     const follows = save(table, events, { token, ticks }, this.#tableRules)
+    if (follows.flat().some((seq) => this.isScheduled(Number(seq)))) this.#violate(NO_ORDER)
     for (const { seq } of events) mustFollow[seq] = this.#earlierOf(seq, table)
     // No other statement sees them before COMMIT.
     const rows = events.map(({ seq }) => table[seq]!)
@@ -76,7 +89,8 @@ export class Steps {
       return { seq, token, left: ticks, follows: known }
     })
     units[u] = 'saved'
-    open.push({ by: n, unit: u, rows, saved: ticks > 0 ? saved : [], isSlow: false })
+    const own = ticks > 0 ? saved.filter(({ seq }) => !this.isScheduled(seq)) : []
+    open.push({ by: n, unit: u, rows, saved: own, isSlow: false })
   }
 
   commit(world: World, t: number, isConfirmed: boolean): void {
@@ -147,8 +161,31 @@ export class Steps {
     this.#deliver(world, n, batch, 'immediate', turnAway)
   }
 
+  becomeDue({ table, cancelling }: World, seq: number): void {
+    table[seq]!.left = 0
+    makeDue(table, cancelling === null ? [] : [cancelling])
+  }
+
+  mayCancel({ table, cancelling }: World, seq: number): boolean {
+    return cancelling === null && mayCancel(table[seq], this.#cancelFence)
+  }
+
+  /** The transaction around a cancellation that has reported success commits. */
+  commitCancel(world: World): void {
+    const seq = world.cancelling!
+    world.cancelling = null
+    world.table[seq] = null
+    world.cancelled.push(seq)
+    if (world.arrived.includes(seq)) this.#violate('what is cancelled never goes out')
+  }
+
+  get #cancelFence(): CancelFence {
+    if (!this.#keeps('a cancellation is fenced against a claim')) return 'none'
+    return this.#keeps('what was claimed once cannot be cancelled') ? 'by claim' : 'by lease'
+  }
+
   claim(
-    { table, processes }: World,
+    { table, processes, cancelling }: World,
     n: number,
     how: { readonly key?: string; readonly limit?: number; readonly locked?: number[] } = {},
   ): void {
@@ -156,9 +193,26 @@ export class Steps {
     const token = newToken({ table })
     const lane = key === undefined ? {} : { key }
     const request = { limit, token, ticks: LEASE, ...lane }
-    const taken = claim(table, request, locked, this.#tableRules)
+    const skipsCancelled =
+      cancelling !== null && this.#keeps('a claim skips what is being cancelled')
+    const skipped = skipsCancelled ? [...locked, cancelling] : locked
+    const before = table.map((row) => row && { ...row })
+    const taken = claim(table, request, skipped, this.#tableRules)
+    if (key === undefined) this.#checkNoOrder(before, [...taken, ...skipped])
     if (taken.length === 0) return
     processes[n]!.claimed = taken.map((seq) => ({ seq, token, left: LEASE }))
+  }
+
+  /** Of what a claim has left. */
+  #checkNoOrder(table: Table, others: readonly number[]): void {
+    const isFree = (row: Table[number], seq: number) =>
+      row && isUnfinished(row) && row.left <= 0 && !others.includes(seq)
+    for (const [seq, row] of table.entries()) {
+      if (!isFree(row, seq)) continue
+      const ahead = this.#earlierOf(seq, table).filter((one) => isUnfinished(table[one]!))
+      const waits = this.isScheduled(seq) || ahead.every((one) => this.isScheduled(one))
+      if (ahead.length > 0 && waits) this.#violate(NO_ORDER)
+    }
   }
 
   sendClaimed(world: World, n: number, turnAway: boolean): void {
@@ -216,8 +270,9 @@ export class Steps {
     world.sends.push({ ...send, by: null, admitted, turnedAway: [], fate: {} })
   }
 
-  #write({ arrived, units, excused, mustFollow }: World, seq: number): void {
+  #write({ arrived, cancelled, units, excused, mustFollow }: World, seq: number): void {
     const { poison, deadLettersHold } = this.#setting
+    if (cancelled.includes(seq)) this.#violate('what is cancelled never goes out')
     if (units[this.#unitOf(seq)] !== 'committed') this.#violate('nothing is invented')
     if (arrived.includes(seq)) {
       if (!excused) this.#violate('nothing arrives twice without an excuse')
@@ -361,6 +416,10 @@ export class Steps {
     for (const [n, { frozen }] of world.processes.entries()) if (!frozen) this.renew(world, n)
   }
 
+  isScheduled(seq: number): boolean {
+    return this.#setting.scheduled.includes(seq)
+  }
+
   keyOf(seq: number): string {
     return this.#keys[seq]!
   }
@@ -389,9 +448,13 @@ export class Steps {
     )
   }
 
-  #eventsOf(u: number): { seq: number; key: string }[] {
+  #eventsOf(u: number): NewRow[] {
     const first = this.#setting.units.slice(0, u).flat().length
-    return this.#setting.units[u]!.map((key, i) => ({ seq: first + i, key }))
+    return this.#setting.units[u]!.map((_, i) => {
+      const seq = first + i
+      const dueIn = this.isScheduled(seq) ? LATER : undefined
+      return { seq, key: this.keyOf(seq), dueIn }
+    })
   }
 
   #unitOf(seq: number): number {

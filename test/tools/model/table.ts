@@ -1,15 +1,17 @@
-// The outbox table as plain data: what the statements of store/postgres.ts do to it, in a few lines each.
+// The outbox table as plain data: what the statements in src/store/outbox do to it, in a few lines each.
 // test/integration/table-model.test.ts runs the same commands against Postgres and compares.
 // Time is counted in ticks; `left` says how many are left of a row's lease, and is 0 or less when it is due.
 
 export interface Row {
   readonly key: string
-  status: 'pending' | 'failed' | 'published' | 'dead_letter'
+  status: 'scheduled' | 'pending' | 'failed' | 'published' | 'dead_letter'
   token: number | null
   left: number
+  /** Of an event that was scheduled: whether a claim has ever taken it. */
+  isTaken?: boolean
 }
 
-/** By seq: one place per event, empty until it is saved. */
+/** By seq: one place per event, empty until it is saved, and when it is cancelled. */
 export type Table = (Row | null)[]
 
 export interface TableRules {
@@ -31,22 +33,50 @@ const HELD = 0
 /** Seqs, in their order. */
 export type Follows = readonly number[] | 'unknown'
 
+export interface NewRow {
+  readonly seq: number
+  readonly key: string
+  /** In how many ticks a scheduled event is due. */
+  readonly dueIn?: number | undefined
+}
+
 /** Returns, per event, what it has to follow: the earlier ones of its key that are not out, except its own unit's. */
 export function save(
   table: Table,
-  events: readonly { seq: number; key: string }[],
+  events: readonly NewRow[],
   lease: { token: number; ticks: number },
   { deadLettersHold }: Pick<TableRules, 'deadLettersHold'>,
 ): Follows[] {
   const token = lease.ticks > 0 ? lease.token : null
   const before = [...table]
-  return events.map(({ seq, key }) => {
-    table[seq] = { key, status: 'pending', token, left: lease.ticks }
+  return events.map(({ seq, key, dueIn }) => {
+    table[seq] =
+      dueIn === undefined
+        ? { key, status: 'pending', token, left: lease.ticks }
+        : { key, status: 'scheduled', token: null, left: dueIn, isTaken: false }
     if (token === null) return 'unknown'
     const unfinished = unfinishedOf(before, key)
     const dead = deadLettersHold ? deadOf(before, key).slice(0, 1) : []
     return [...unfinished, ...dead].filter((other) => other < seq).toSorted((a, b) => a - b)
   })
+}
+
+/** What is scheduled and due becomes pending, unless somebody else is writing to it. */
+export function makeDue(table: Table, locked: readonly number[] = []): void {
+  for (const [seq, row] of table.entries()) {
+    const isDue = row?.status === 'scheduled' && row.left <= 0 && !locked.includes(seq)
+    if (isDue) Object.assign(row, { status: 'pending', left: 0 })
+  }
+}
+
+/** How a cancellation knows that a claim has the event. */
+export type CancelFence = 'by claim' | 'by lease' | 'none'
+
+/** Whether a cancellation, which deletes the row when it commits, would succeed. */
+export function mayCancel(row: Row | null | undefined, fence: CancelFence): boolean {
+  if (row?.isTaken === undefined || !['scheduled', 'pending'].includes(row.status)) return false
+  if (fence === 'by lease') return row.token === null
+  return fence === 'none' || !row.isTaken
 }
 
 export interface Claim {
@@ -87,7 +117,11 @@ export function claim(
   })
   for (const [n, seq] of putOff.entries())
     Object.assign(table[seq]!, { token: null, left: lefts[n] })
-  for (const seq of taken) Object.assign(table[seq]!, { token, left: ticks })
+  for (const seq of taken) {
+    const row = table[seq]!
+    Object.assign(row, { token, left: ticks })
+    if (row.isTaken === false) row.isTaken = true
+  }
   return taken
 }
 
@@ -124,7 +158,7 @@ export function renew<Lease extends { readonly seq: number; readonly token: numb
 
 /** Answers those that were not published before. */
 export function recordPublished(table: Table, seqs: readonly number[]): number[] {
-  const news = seqs.filter((seq) => table[seq]!.status !== 'published')
+  const news = seqs.filter((seq) => table[seq] && table[seq].status !== 'published')
   for (const seq of news) Object.assign(table[seq]!, { status: 'published', token: null })
   return news
 }
@@ -135,7 +169,9 @@ export function recordFailed(
   failures: readonly Failure[],
   { fencesFailures }: Pick<TableRules, 'fencesFailures'>,
 ): Failure[] {
-  const held = failures.filter(({ seq, token }) => isHeldBy(table[seq], token) || !fencesFailures)
+  const held = failures.filter(({ seq, token }) => {
+    return isHeldBy(table[seq], token) || (table[seq] && !fencesFailures)
+  })
   for (const { seq, status } of held) {
     const row = table[seq]!
     Object.assign(row, { status: status ?? row.status, token: null, left: 0 })

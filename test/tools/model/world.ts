@@ -96,6 +96,10 @@ export interface World {
   strays: Outcome[]
   /** What the broker holds. */
   readonly arrived: number[]
+  /** The event that a transaction has deleted which has not ended. */
+  cancelling: number | null
+  /** Events whose cancellation has committed. */
+  readonly cancelled: number[]
   faultsLeft: number
   /** Whether something has happened for which the documentation allows that an event arrives twice. */
   excused: boolean
@@ -113,6 +117,10 @@ export const RULES = [
   'what an event follows is a set',
   'order of claims',
   'leases end',
+  'a cancellation is fenced against a claim',
+  'what was claimed once cannot be cancelled',
+  'a claim skips what is being cancelled',
+  'a scheduled event has a lane of its own',
 ] as const
 export type Rule = (typeof RULES)[number]
 
@@ -123,6 +131,8 @@ export type Property =
   | 'nothing arrives twice without an excuse'
   | 'published is terminal'
   | 'no send on a stale lease'
+  | 'what is cancelled never goes out'
+  | 'a scheduled event waits for none, and none for it'
 
 export interface Setting {
   /** Units of work, as the keys of their events. */
@@ -135,6 +145,8 @@ export interface Setting {
   /** An event that the broker refuses for good. */
   readonly poison: number | null
   readonly deadLettersHold: boolean
+  /** Events that are scheduled, and may be cancelled at any moment. */
+  readonly scheduled: readonly number[]
   /** The rule that is switched off. */
   readonly without: Rule | null
   /** The one property to look at. @default all of them */
@@ -161,6 +173,8 @@ export function newWorld(setting: Setting): World {
     sends: [],
     strays: [],
     arrived: [],
+    cancelling: null,
+    cancelled: [],
     faultsLeft: setting.faults,
     excused: false,
   }
@@ -191,6 +205,7 @@ export function copyWorld(world: World): World {
     })),
     strays: copyAll(world.strays),
     arrived: [...world.arrived],
+    cancelled: [...world.cancelled],
   }
 }
 

@@ -1,5 +1,5 @@
 // npm run test:smoke: the packed tarball, installed into an empty folder, on every supported runtime, on the oldest and the
-// newest Drizzle, and compiled by the supported compilers. Exit code 1 if any of them failed.
+// newest Drizzle, with every supported Nest, and compiled by the supported compilers. Exit code 1 if any of them failed.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,9 +14,24 @@ const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const APP = fileURLToPath(new URL('./app/', import.meta.url))
 
-const CLIENTS = ['postgres@3', 'pg@8', 'kafkajs@2', 'amqplib@2']
+const CLIENTS = [
+  'postgres@3',
+  'pg@8',
+  'kafkajs@2',
+  'amqplib@2',
+  '@opentelemetry/api@1',
+  'prom-client@15',
+]
 const NEWEST_DRIZZLE = 'drizzle-orm@1.0.0-rc.5'
 const STABLE_DRIZZLE = 'drizzle-orm@0.45'
+
+/** Nest asks for nothing that the outbox brings, and the outbox for none of the clients above. */
+const nest = (major: string) => [
+  ...['common', 'core', 'platform-express', 'terminus'].map((name) => `@nestjs/${name}@${major}`),
+  'reflect-metadata@0.2',
+  'rxjs@7',
+  'postgres@3',
+]
 
 interface Case {
   readonly name: string
@@ -31,6 +46,18 @@ const onRuntime = (name: string, program: string, packages: readonly string[]): 
   packages: [...CLIENTS, ...packages],
   command: [program, 'smoke.mjs'],
   needsDatabase: true,
+})
+const onNest = (major: string): Case => ({
+  name: `Nest ${major}`,
+  packages: nest(major),
+  command: ['node', 'nest.mjs'],
+  needsDatabase: true,
+})
+const compiledWithNest = (major: string): Case => ({
+  name: `TypeScript with Nest ${major}`,
+  packages: [...nest(major), '@types/node@20', 'typescript@5.9'],
+  command: ['tsc', '-p', 'tsconfig.nest.json'],
+  needsDatabase: false,
 })
 const compiled = (version: string): Case => ({
   name: `TypeScript ${version}`,
@@ -48,6 +75,7 @@ const CASES: readonly Case[] = [
   onRuntime('Bun', './node_modules/.bin/bun', [STABLE_DRIZZLE, 'bun@1']),
   compiled('5.9'),
   compiled('7'),
+  ...['11', '12'].flatMap((major) => [onNest(major), compiledWithNest(major)]),
 ]
 
 const TSCONFIG = {
@@ -61,6 +89,17 @@ const TSCONFIG = {
     types: ['node'],
   },
   files: ['consumer.ts'],
+}
+
+// As a new Nest project has it; its declarations do not compile without skipLibCheck.
+const NEST_TSCONFIG = {
+  compilerOptions: {
+    ...TSCONFIG.compilerOptions,
+    skipLibCheck: true,
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
+  },
+  files: ['nest-consumer.ts'],
 }
 
 async function smoke({ only }: { only: string | undefined }) {
@@ -96,6 +135,7 @@ async function tryCase(one: Case, folder: string, tarball: string, serverUrl: st
   await cp(APP, folder, { recursive: true })
   await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module', private: true }))
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(TSCONFIG))
+  await writeFile(join(folder, 'tsconfig.nest.json'), JSON.stringify(NEST_TSCONFIG))
   const [program, ...args] = one.command
   try {
     const flags = ['install', '--no-audit', '--no-fund', '--foreground-scripts']

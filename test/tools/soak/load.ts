@@ -42,6 +42,8 @@ export function planUnit(random: Random): PlannedUnit {
       nestedFailure: random.chance(0.03),
       nested: random.chance(0.05),
       changesItsMind: random.chance(0.05),
+      schedule: null,
+      cancel: null,
     },
     isAbandoned: random.chance(0.02),
   }

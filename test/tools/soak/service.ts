@@ -7,8 +7,9 @@ import { Kafka, logLevel } from 'kafkajs'
 import postgres from 'postgres'
 import { createOutbox } from '../../../src/index.ts'
 import { kafkaPublisher } from '../../../src/publishers/kafka/kafka-publisher.ts'
-import { isPlanned, runUnit, type Transaction } from '../torture/business.ts'
+import { runUnit } from '../torture/business.ts'
 import { Random } from '../torture/random.ts'
+import { isPlanned, type Transaction } from '../torture/transaction.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
 import {
   type Counts,
@@ -79,7 +80,10 @@ async function runOne(): Promise<void> {
   try {
     const saver = isAbandoned ? abandoned : outbox
     await saver.withOutbox((tx, emit) =>
-      runUnit(unit, tx as Transaction, (_, event) => emit(event)),
+      runUnit(unit, tx as Transaction, {
+        emit: (_, event) => emit(event),
+        cancel: (_, id) => saver.scheduled.cancel(id),
+      }),
     )
     tally.committed += 1
   } catch (error) {

@@ -4,7 +4,7 @@ import { KAFKA_CLIENT_NAMES, type KafkaClientName } from '../../support/kafka-cl
 import { requireWhole } from '../../support/run/whole-number.ts'
 
 /** What can go wrong, by the name that it is asked for with. */
-export const FAULT_KINDS = ['kill', 'freeze', 'postgres', 'kafka', 'network'] as const
+export const FAULT_KINDS = ['kill', 'freeze', 'postgres', 'kafka', 'network', 'pause'] as const
 export type FaultKind = (typeof FAULT_KINDS)[number]
 
 export interface TortureArguments {

@@ -2,9 +2,19 @@
 // journal by the same transaction that emits it; the journal is the oracle's truth, and the outbox has no
 // hand in it. Units lock the accounts they write to, except for the open ones: there several units save at
 // the same time and commit in any order, among units that do lock the account.
-import { type SQL, sql } from 'drizzle-orm'
-import type { DrizzleDatabase, NewEvent } from '../../../src/index.ts'
+import { sql } from 'drizzle-orm'
 import type { Random } from './random.ts'
+import {
+  type Cancel,
+  cancelIn,
+  cancelSome,
+  planCancel,
+  planSchedule,
+  readDue,
+  type Schedule,
+  SCHEDULING_TABLES,
+} from './scheduling.ts'
+import { changeItsMind, type Desk, failNested, readRow, type Transaction } from './transaction.ts'
 
 const ACCOUNTS = 60
 const OPEN_ACCOUNTS = 24
@@ -18,24 +28,13 @@ export const TABLES = `
   create sequence open_numbers;
   create table journal (event_id uuid primary key, account text not null, n bigint not null,
     payload text not null, note text not null, locked boolean not null, snapshot pg_snapshot not null,
-    xid xid8 not null default pg_current_xact_id());
+    due_ms float8, xid xid8 not null default pg_current_xact_id());
   create table holds (ms int not null);
   create function hold_commit() returns trigger language plpgsql as
     'begin perform pg_sleep(new.ms / 1000.0); return null; end';
   create constraint trigger hold after insert on holds deferrable initially deferred
-    for each row execute function hold_commit()`
-
-/** A transaction that can nest, whatever the driver. */
-export interface Transaction extends Pick<DrizzleDatabase, 'execute'> {
-  transaction(work: (tx: Transaction) => Promise<unknown>): Promise<unknown>
-}
-
-/** Emits into the transaction. Returns the event's id. */
-export type EmitInto = (tx: Transaction, event: NewEvent) => string | Promise<string>
-
-class ChangedItsMind extends Error {}
-
-export const isPlanned = (error: unknown) => error instanceof ChangedItsMind
+    for each row execute function hold_commit();
+  ${SCHEDULING_TABLES}`
 
 export const isOpen = (account: string) => account.startsWith('open-')
 
@@ -67,6 +66,10 @@ export interface Unit {
   readonly nestedFailure: boolean
   readonly nested: boolean
   readonly changesItsMind: boolean
+  /** One more event for each account, ahead of the others, that is due later. */
+  readonly schedule: Schedule | null
+  /** Of what others have scheduled. */
+  readonly cancel: Cancel | null
 }
 
 /** One unit of work: some accounts, some events each; it may be slow, nest, or change its mind. */
@@ -100,6 +103,33 @@ export function planUnit(random: Random): Unit {
     nestedFailure: random.chance(0.1),
     nested: random.chance(0.1),
     changesItsMind: random.chance(0.1),
+    schedule: planSchedule(0.4, random),
+    cancel: random.chance(0.1) ? { ...planCancel(random), offMs: null } : null,
+  }
+}
+
+/** Cancels an event that others have scheduled, and does nothing else. */
+export function planCancelling(random: Random): Unit & { readonly cancel: Cancel } {
+  return {
+    way: drawWay(random),
+    accounts: [],
+    locks: true,
+    events: 0,
+    size: 0,
+    sleepMs: random.pick([
+      [80, 0],
+      [20, random.between(10, 1_500)],
+    ]),
+    heldMs: random.pick([
+      [90, 0],
+      [10, random.between(10, 500)],
+    ]),
+    answeredAfterMs: 0,
+    nestedFailure: random.chance(0.1),
+    nested: random.chance(0.1),
+    changesItsMind: random.chance(0.2),
+    schedule: null,
+    cancel: planCancel(random),
   }
 }
 
@@ -156,6 +186,8 @@ function planOpenUnit(account: string, late: number, random: Random): Unit {
     nestedFailure: random.chance(0.05),
     nested: random.chance(0.05),
     changesItsMind: random.chance(0.1),
+    schedule: planSchedule(0.2, random),
+    cancel: null,
   }
 }
 
@@ -164,73 +196,74 @@ interface Begun extends Unit {
   readonly snapshot: string
 }
 
-export async function runUnit(planned: Unit, tx: Transaction, emit: EmitInto): Promise<void> {
-  const { snapshot } = await readRow<{ snapshot: string }>(
+export async function runUnit(planned: Unit, tx: Transaction, desk: Desk): Promise<void> {
+  const { snapshot } = (await readRow<{ snapshot: string }>(
     tx,
     sql`select pg_current_snapshot()::text as snapshot`,
-  )
+  ))!
   const unit = { ...planned, snapshot }
   for (const account of unit.accounts) {
-    if (unit.nestedFailure) await failNested(account, unit, tx, emit)
-    if (unit.nested) await tx.transaction((inner) => post(account, unit, inner, emit))
-    else await post(account, unit, tx, emit)
+    if (unit.nestedFailure) await failNested(tx, (inner) => postAll(account, unit, inner, desk))
+    if (unit.nested) await tx.transaction((inner) => postAll(account, unit, inner, desk))
+    else await postAll(account, unit, tx, desk)
   }
+  if (unit.cancel) await cancelSome(unit.cancel, unit, tx, desk)
   if (unit.heldMs > 0) await tx.execute(sql`insert into holds values (${unit.heldMs}::int)`)
   if (unit.sleepMs > 0) await tx.execute(sql`select pg_sleep(${unit.sleepMs / 1_000}::float8)`)
-  if (unit.changesItsMind) throw new ChangedItsMind()
+  if (unit.changesItsMind) changeItsMind()
 }
 
-async function failNested(
+async function postAll(account: string, unit: Begun, tx: Transaction, desk: Desk): Promise<void> {
+  const { schedule } = unit
+  if (schedule) {
+    const id = await post(account, unit, tx, desk, schedule)
+    const isGone = !schedule.isTakenBack || (await cancelIn(tx, id, desk))
+    if (!isGone) throw new Error('what a unit of work has scheduled, it can cancel')
+  }
+  for (let left = unit.events; left > 0; left -= 1) await post(account, unit, tx, desk)
+}
+
+/** Returns the id of the event. */
+async function post(
   account: string,
   unit: Begun,
   tx: Transaction,
-  emit: EmitInto,
-): Promise<void> {
-  const failing = tx.transaction(async (inner) => {
-    await post(account, unit, inner, emit)
-    throw new ChangedItsMind()
+  desk: Desk,
+  schedule: Schedule | null = null,
+): Promise<string> {
+  const locked = unit.locks || !isOpen(account)
+  const n = await count(account, locked, tx)
+  const payload = { account, n, text: 'é😀\n"\\'.repeat(Math.ceil(unit.size / 5)), exact: 0.1 }
+  const note = `${account} № ${n}`
+  const { dueMs, fields } = schedule ? await readDue(schedule, tx) : NOT_SCHEDULED
+  const eventId = await desk.emit(tx, {
+    type: n % 2 ? 'Debited' : 'Credited',
+    aggregateType: 'account',
+    aggregateId: account,
+    topic: topicOf(account),
+    payload,
+    correlationId: note,
+    ...fields,
+    headers: { ...fields.headers, note },
   })
-  await failing.catch((error: unknown) => {
-    if (!isPlanned(error)) throw error
-  })
+  await tx.execute(sql`insert into journal values (${eventId}::uuid, ${account}, ${n}::bigint,
+    ${JSON.stringify(payload)}, ${note}, ${locked}::boolean, ${unit.snapshot}::text::pg_snapshot,
+    ${dueMs}::float8)`)
+  return eventId
 }
 
-async function post(account: string, unit: Begun, tx: Transaction, emit: EmitInto): Promise<void> {
-  const locked = unit.locks || !isOpen(account)
-  for (let left = unit.events; left > 0; left -= 1) {
-    const n = await count(account, locked, tx)
-    const payload = { account, n, text: 'é😀\n"\\'.repeat(Math.ceil(unit.size / 5)), exact: 0.1 }
-    const note = `${account} № ${n}`
-    const eventId = await emit(tx, {
-      type: n % 2 ? 'Debited' : 'Credited',
-      aggregateType: 'account',
-      aggregateId: account,
-      topic: topicOf(account),
-      payload,
-      correlationId: note,
-      headers: { note },
-    })
-    await tx.execute(sql`insert into journal values (${eventId}::uuid, ${account}, ${n}::bigint,
-      ${JSON.stringify(payload)}, ${note}, ${locked}::boolean, ${unit.snapshot}::text::pg_snapshot)`)
-  }
-}
+const NOT_SCHEDULED = { dueMs: null, fields: { headers: {} } }
 
 /** Rises within a unit, and from one unit to the next among those that lock the account. */
 async function count(account: string, locked: boolean, tx: Transaction): Promise<number> {
   if (isOpen(account) && locked) {
     await tx.execute(sql`select from accounts where id = ${account} for update`)
   }
-  const { n } = await readRow<{ n: string }>(
+  const { n } = (await readRow<{ n: string }>(
     tx,
     isOpen(account)
       ? sql`select nextval('open_numbers')::text as n`
       : sql`update accounts set n = n + 1 where id = ${account} returning n::text`,
-  )
+  ))!
   return Number(n)
-}
-
-/** postgres.js returns the rows, node-postgres an object around them. */
-async function readRow<Row>(tx: Transaction, query: SQL): Promise<Row> {
-  const result = await tx.execute(query)
-  return ((Array.isArray(result) ? result : (result as { rows: unknown[] }).rows) as Row[])[0]!
 }

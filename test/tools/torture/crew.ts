@@ -7,6 +7,8 @@ import type { WorkerArguments, WorkerReport } from './worker.ts'
 
 const WORKER = fileURLToPath(new URL('./worker.ts', import.meta.url))
 
+type Connect = Pick<WorkerArguments, 'databaseUrl' | 'brokers' | 'client' | 'sendNotes'>
+
 interface Member {
   child: ChildProcess
   readonly driver: WorkerArguments['driver']
@@ -14,7 +16,7 @@ interface Member {
 }
 
 export class Crew {
-  readonly #connect: Pick<WorkerArguments, 'databaseUrl' | 'brokers' | 'client'>
+  readonly #connect: Connect
   readonly #random: Random
   readonly #members: Member[] = []
   #writing = true
@@ -23,11 +25,7 @@ export class Crew {
   crashes = 0
   #past = { committed: 0, failed: 0 }
 
-  constructor(
-    size: number,
-    connect: Pick<WorkerArguments, 'databaseUrl' | 'brokers' | 'client'>,
-    random: Random,
-  ) {
+  constructor(size: number, connect: Connect, random: Random) {
     this.#connect = connect
     this.#random = random
     for (let n = 0; n < size; n += 1) {
@@ -53,10 +51,10 @@ export class Crew {
     this.#members[n]!.child.kill('SIGKILL')
   }
 
-  freeze(n: number): () => void {
+  freeze(n: number): { readonly pid: number; readonly thaw: () => void } {
     const { child } = this.#members[n]!
     child.kill('SIGSTOP')
-    return () => child.kill('SIGCONT')
+    return { pid: child.pid!, thaw: () => child.kill('SIGCONT') }
   }
 
   /** No unit of work begins any more; the outboxes go on. */

@@ -7,6 +7,7 @@ import type { PostgresServer } from '../../support/servers/postgres-server.ts'
 import type { TcpProxy } from '../../support/servers/tcp-proxy.ts'
 import type { FaultKind } from './arguments.ts'
 import type { Crew } from './crew.ts'
+import type { Disturbance } from './pauses.ts'
 import { type Random, totalWeight } from './random.ts'
 
 export interface Victims {
@@ -28,7 +29,12 @@ export interface FaultCounts {
   cuts: number
 }
 
+/** Those that come one after another. Pauses go on beside them (pauses.ts). */
+type Fault = Exclude<FaultKind, 'pause'>
+
 export class Faults {
+  /** When instances could not reach the database. */
+  readonly disturbances: Disturbance[] = []
   readonly counts: FaultCounts = {
     kills: 0,
     freezes: 0,
@@ -49,9 +55,9 @@ export class Faults {
 
   /** One after another until the time is up; resolves when the last has ended. */
   async run(ms: number, kinds: readonly FaultKind[]): Promise<void> {
-    if (kinds.length === 0) return await delay(ms)
+    const choices = kinds.flatMap((kind) => (kind === 'pause' ? [] : this.#faults[kind]))
+    if (choices.length === 0) return await delay(ms)
     const end = performance.now() + ms
-    const choices = kinds.flatMap((kind) => this.#faults[kind])
     // Each kind is as frequent alone as it is among all.
     const pace = totalWeight(Object.values(this.#faults).flat()) / totalWeight(choices)
     while (performance.now() < end) {
@@ -63,13 +69,13 @@ export class Faults {
     await Promise.all(this.#underWay)
   }
 
-  readonly #faults: Record<FaultKind, [weight: number, fault: () => Promise<void>][]> = {
+  readonly #faults: Record<Fault, [weight: number, fault: () => Promise<void>][]> = {
     kill: [[30, () => this.#kill()]],
     freeze: [[15, () => this.#freeze()]],
     postgres: [[8, () => this.#restartPostgres()]],
     kafka: [[6, () => this.#disturbKafka()]],
     network: [
-      [20, () => this.#disturb(this.#victims.postgresProxy)],
+      [20, () => this.#note(this.#disturb(this.#victims.postgresProxy))],
       [20, () => this.#disturb(this.#pickOne(this.#victims.kafkaProxies))],
     ],
   }
@@ -81,21 +87,30 @@ export class Faults {
 
   async #freeze(): Promise<void> {
     this.counts.freezes += 1
-    const thaw = this.#victims.crew.freeze(this.#random.between(0, this.#victims.crew.size - 1))
+    const { crew } = this.#victims
+    const { pid, thaw } = crew.freeze(this.#random.between(0, crew.size - 1))
     // From less than a lease to three of them.
-    await delay(this.#random.between(500, 6_000))
+    await this.#note(delay(this.#random.between(500, 6_000)), pid)
     thaw()
+  }
+
+  /** Notes how long it keeps all instances, or one, from the database. */
+  async #note(disturbing: Promise<void>, pid?: number): Promise<void> {
+    const from = Date.now()
+    await disturbing
+    this.disturbances.push({ from, to: Date.now(), ...(pid !== undefined && { pid }) })
   }
 
   async #restartPostgres(): Promise<void> {
     this.counts.pgRestarts += 1
     const awayMs = this.#random.between(0, 1_500)
     const { postgres } = this.#victims
-    this.#servers = this.#servers.then(async () => {
+    const restart = async () => {
       await postgres.kill()
       await delay(awayMs)
       await postgres.start()
-    })
+    }
+    this.#servers = this.#servers.then(() => this.#note(restart()))
     await this.#servers
   }
 

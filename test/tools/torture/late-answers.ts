@@ -1,5 +1,6 @@
-// A database whose answers come late: the answer to COMMIT, when others see the rows already, and the record
-// of outcomes, before or after it took effect. In between an instance knows less than its table says.
+// A database whose answers come late: the answer to COMMIT, when others see the rows already, and those to the record of
+// outcomes, to a cancellation and to what makes scheduled events due, before or after these took effect. In between an
+// instance knows less than its table says.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DrizzleDatabase } from '../../../src/index.ts'
@@ -19,7 +20,7 @@ export function answerLate(db: DrizzleDatabase, random: Random): DrizzleDatabase
     return result
   }
   const execute: DrizzleDatabase['execute'] = async (query) => {
-    const ms = drawRecordMs(query.getSQL().toQuery().sql, random)
+    const ms = drawMs(query.getSQL().toQuery().sql, random)
     const isBefore = random.chance(0.5)
     if (isBefore) await delay(ms)
     const result = await db.execute(query)
@@ -30,10 +31,12 @@ export function answerLate(db: DrizzleDatabase, random: Random): DrizzleDatabase
 }
 
 /** By the comment in which the outbox names its statements. What was not sent is recorded more rarely. */
-function drawRecordMs(text: string, random: Random): number {
+function drawMs(text: string, random: Random): number {
   const isSlow =
     (text.includes('record what failed') && random.chance(0.6)) ||
-    (text.includes('record what was published') && random.chance(0.01))
+    (text.includes('record what was published') && random.chance(0.01)) ||
+    (text.includes('make scheduled events due') && random.chance(0.1)) ||
+    (text.includes('cancel an event') && random.chance(0.2))
   if (!isSlow) return 0
   return random.pick([
     [98, random.between(5, 800)],

@@ -1,5 +1,8 @@
 // npm run torture: a service under load on a real Postgres and a real Kafka, with everything around it
 // failing as the seed says, and an oracle that is asked in the end. The last line is one JSON object.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { findFreePort } from '../../support/servers/free-port.ts'
 import { startKafkaCluster } from '../../support/servers/kafka-cluster.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
@@ -10,9 +13,12 @@ import { parseTortureArguments, type TortureArguments, USAGE } from './arguments
 import { TOPICS } from './business.ts'
 import { Crew } from './crew.ts'
 import { Faults } from './faults.ts'
-import { judge, readArrivals, readJournal, type Verdict } from './oracle.ts'
+import { idOf, judge, readArrivals, readJournal, type Verdict } from './oracle.ts'
+import { judgePauses, Pausing, type PauseVerdict } from './pauses.ts'
 import { Random } from './random.ts'
-import { drain, type InTable, prepareTables, readTable } from './tables.ts'
+import { cancelledIn, judgeScheduled, type ScheduledVerdict } from './scheduled-oracle.ts'
+import { readSendNotes } from './send-notes.ts'
+import { drain, type InTable, prepareTables, readScheduling, readTable } from './tables.ts'
 
 const PROGRESS_MS = 5_000
 
@@ -34,13 +40,18 @@ async function torture(given: TortureArguments) {
   await prepareTables(server.url, { partitioned })
   for (const topic of TOPICS) await kafka.createTopic(topic)
 
+  const folder = await mkdtemp(join(tmpdir(), 'aftercommit-torture-'))
+  closeLater(() => rm(folder, { recursive: true }))
+  const sendNotes = join(folder, 'sends')
   const databaseUrl = server.url.replace(`:${server.port}`, `:${postgresProxy.port}`)
-  const crew = new Crew(workers, { databaseUrl, brokers: kafka.brokers, client }, random)
+  const connect = { databaseUrl, brokers: kafka.brokers, client, sendNotes }
+  const crew = new Crew(workers, connect, random)
   closeLater(() => crew.stop())
   const faults = new Faults(
     { crew, postgres: server, kafka, postgresProxy, kafkaProxies },
     new Random(seed + 1),
   )
+  const pausing = new Pausing(server.url, new Random(seed + 2))
   const progress = setInterval(() => {
     const { committed, failed } = crew.report
     const { kills, freezes, pgRestarts, kafkaRestarts, kafkaFreezes, cuts } = faults.counts
@@ -54,7 +65,10 @@ async function torture(given: TortureArguments) {
   // Four processes that compile their sources at once take their time where other work goes on.
   const message = 'the first unit of work committed'
   await waitUntil(() => crew.report.committed > 0, { message, timeoutMs: 120_000 })
-  await faults.run(seconds * 1_000, wanted)
+  await Promise.all([
+    faults.run(seconds * 1_000, wanted),
+    wanted.includes('pause') ? pausing.run(seconds * 1_000) : null,
+  ])
   say('no more faults, no more units of work; waiting until nothing is pending')
   crew.stopWriting()
   await drain(server.url)
@@ -62,23 +76,34 @@ async function torture(given: TortureArguments) {
   await crew.stop()
 
   say('reading the topics from the start')
-  const verdict = judge(await readJournal(server.url), await readArrivals(kafka.directBrokers))
+  const [journal, scheduling] = [await readJournal(server.url), await readScheduling(server.url)]
+  const arrivals = await readArrivals(kafka.directBrokers)
+  const notes = await readSendNotes(sendNotes)
+  const sends = notes.flatMap(({ scheduled }) => scheduled)
   return {
     seed,
     seconds,
     brokers,
     client,
-    ...verdict,
+    ...judge(journal, arrivals, cancelledIn(scheduling)),
     ...(await readTable(server.url)),
+    ...judgeScheduled(journal, arrivals.map(idOf), sends, scheduling),
+    ...judgePauses(pausing.spans, faults.disturbances, notes),
     ...faults.counts,
   }
 }
 
-function isGood(verdict: Verdict & InTable, { faults }: TortureArguments): boolean {
-  const { lost, phantom, outOfOrder, corrupted, duplicates, left, dead, recorded, committed } =
-    verdict
-  const clean = lost + phantom + outOfOrder + corrupted + left + dead === 0
-  return clean && recorded === committed && (faults.length > 0 || duplicates === 0)
+type Judged = Verdict & InTable & ScheduledVerdict & PauseVerdict
+
+function isGood(verdict: Judged, { faults }: TortureArguments): boolean {
+  const { lost, phantom, outOfOrder, corrupted, duplicates, left, dead, recorded } = verdict
+  const { committed, cancelled, cancelledSent, cancelledTwice, early, sharedLanes } = verdict
+  const harm = lost + phantom + outOfOrder + corrupted + left + dead + verdict.sentLate
+  const harmToScheduled = cancelledSent + cancelledTwice + early + sharedLanes
+  const isClean = harm + harmToScheduled === 0 && recorded === committed - cancelled
+  // After an outage, all that was due meanwhile goes out at once.
+  const isAsUsual = duplicates === 0 && cancelled > 0 && verdict.passed > 0
+  return isClean && (faults.length > 0 || isAsUsual)
 }
 
 await runToVerdict({

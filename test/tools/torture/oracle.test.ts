@@ -1,6 +1,13 @@
 // The oracle of the torture can say no: each kind of failure is found, and told from the others.
 import { expect, it } from 'vitest'
 import { type Arrival, judge, type JournalEntry } from './oracle.ts'
+import {
+  cancelledIn,
+  judgeScheduled,
+  type ScheduledSend,
+  type ScheduledVerdict,
+  type Scheduling,
+} from './scheduled-oracle.ts'
 
 /** Of three units that lock their account: they may have begun together, but have the lock in turn. */
 const entry = (n: number): JournalEntry => ({
@@ -12,6 +19,7 @@ const entry = (n: number): JournalEntry => ({
   locked: true,
   xid: 100 + n,
   snapshot: '100:100:',
+  dueMs: null,
 })
 
 const arrival = ({ eventId, account, n, payload, note }: JournalEntry): Arrival => ({
@@ -61,4 +69,122 @@ it.each<[string, Arrival[], Partial<typeof clean>]>([
 
 it('takes a repetition for a duplicate, not for a disorder', () => {
   expect(judge(journal, [first, second, first, second, third])).toEqual({ ...clean, duplicates: 2 })
+})
+
+const DUE = 10_000.5
+/** The first of a unit that also emitted the second, which goes out at once. */
+const later: JournalEntry = { ...entry(1), dueMs: DUE }
+const soon: JournalEntry = { ...entry(2), xid: later.xid }
+const claimed = (claimedMs = DUE): ScheduledSend => ({ id: later.eventId, claimedMs })
+const row = { id: later.eventId, status: 'published', dueMs: DUE, isGone: false }
+const gone = { ...row, status: 'scheduled', isGone: true }
+const nothing: Scheduling = { cancels: [], loneCancels: [], rows: [row], sharedLanes: 0 }
+
+const fine: ScheduledVerdict = {
+  scheduled: 1,
+  cancelled: 0,
+  cancelledSent: 0,
+  cancelledTwice: 0,
+  early: 0,
+  passed: 1,
+  sharedLanes: 0,
+}
+const cancelled = { cancelled: 1, passed: 0 }
+const sent = [soon.eventId, later.eventId]
+const id = later.eventId
+
+it.each<
+  [
+    string,
+    string[],
+    ScheduledSend[],
+    Partial<Scheduling>,
+    Partial<ScheduledVerdict>,
+    Partial<JournalEntry>?,
+  ]
+>([
+  ['nothing when all is well', sent, [claimed()], {}, {}],
+  ['nothing in the millisecond in which it is due', sent, [claimed(10_000)], {}, {}],
+  ['one that was early', sent, [claimed(9_999)], {}, { early: 1 }],
+  ['one that was early the first time', sent, [claimed(), claimed(9_999)], {}, { early: 1 }],
+  [
+    'one that was early by its row',
+    sent,
+    [claimed()],
+    { rows: [{ ...row, dueMs: 12_000 }] },
+    { early: 1 },
+  ],
+  [
+    'one whose row was due too early',
+    sent,
+    [claimed(9_500)],
+    { rows: [{ ...row, dueMs: 9_400 }] },
+    { early: 1 },
+  ],
+  ['one that was claimed early and never arrived', [], [claimed(9)], {}, { early: 1, passed: 0 }],
+  ['one that no worker has sent', sent, [], {}, { early: 1 }],
+  ['nothing when it was cancelled', [soon.eventId], [], { cancels: [id], rows: [gone] }, cancelled],
+  [
+    'one that arrived although it was cancelled',
+    sent,
+    [claimed()],
+    { cancels: [id], rows: [gone] },
+    { cancelled: 1, cancelledSent: 1 },
+  ],
+  [
+    'one that was cancelled, sent and not delivered',
+    [soon.eventId],
+    [claimed()],
+    { cancels: [id], rows: [gone] },
+    { ...cancelled, cancelledSent: 1 },
+  ],
+  [
+    'one that was cancelled twice',
+    [soon.eventId],
+    [],
+    { cancels: [id, id], rows: [gone] },
+    { ...cancelled, cancelledTwice: 1 },
+  ],
+  [
+    'one whose cancellation was not answered, and sent',
+    sent,
+    [claimed()],
+    { loneCancels: [id], rows: [gone] },
+    { cancelled: 1, cancelledSent: 1 },
+  ],
+  ['nothing when a cancellation came too late', sent, [claimed()], { loneCancels: [id] }, {}],
+  ['that it waited in line', sent.toReversed(), [claimed()], {}, { passed: 0 }],
+  ['nothing to pass it in another unit', sent, [claimed()], {}, { passed: 0 }, { xid: 7 }],
+  ['nothing to pass it elsewhere', sent, [claimed()], {}, { passed: 0 }, { account: 'account-3' }],
+  ['lanes with others in them', sent, [claimed()], { sharedLanes: 2 }, { sharedLanes: 2 }],
+])('finds, of a scheduled event, %s', (_, arrivals, sends, given, found, other = {}) => {
+  const scheduling = { ...nothing, ...given }
+  const both = [later, { ...soon, ...other }]
+  expect(judgeScheduled(both, arrivals, sends, scheduling)).toEqual({ ...fine, ...found })
+})
+
+it.each<[string, Partial<Scheduling>, number]>([
+  ['does not miss what was cancelled', { cancels: [id], rows: [gone] }, 0],
+  ['does not miss what was cancelled without an answer', { loneCancels: [id], rows: [gone] }, 0],
+  ['misses what has gone from the table', { rows: [gone] }, 1],
+  ['misses what could not be cancelled', { loneCancels: [id] }, 1],
+  [
+    'misses what has gone after it failed',
+    { loneCancels: [id], rows: [{ ...gone, status: 'failed' }] },
+    1,
+  ],
+])('%s', (_, given, lost) => {
+  const cancelledIds = cancelledIn({ ...nothing, ...given })
+  expect(judge([later, soon], [arrival(soon)], cancelledIds)).toMatchObject({ lost })
+})
+
+it('asks for no order of scheduled events', () => {
+  const scheduled = journal.map((one) => ({ ...one, dueMs: one.n === 2 ? DUE : null }))
+  for (const arrivals of [
+    [first, third, second],
+    [second, first, third],
+  ]) {
+    expect(judge(scheduled, arrivals)).toEqual(clean)
+  }
+  expect(judge(scheduled, [third, first, second])).toEqual({ ...clean, outOfOrder: 1 })
 })

@@ -9,12 +9,15 @@ export interface JournalEntry extends Omit<Placed, 'position'> {
   readonly eventId: string
   readonly payload: string
   readonly note: string
+  /** When a scheduled event is due at the earliest; null: it is not scheduled. */
+  readonly dueMs: number | null
 }
 
 export interface Verdict {
   readonly committed: number
   /** Committed events that arrived, each counted once. */
   readonly delivered: number
+  /** Neither arrived nor cancelled. */
   readonly lost: number
   /** Arrived without having been committed. */
   readonly phantom: number
@@ -35,7 +38,7 @@ export async function readJournal(url: string): Promise<JournalEntry[]> {
   try {
     return await client<JournalEntry[]>`
       select event_id as "eventId", account, n::int, payload, note, locked,
-        xid::text::float8 as xid, snapshot::text from journal`
+        xid::text::float8 as xid, snapshot::text, due_ms as "dueMs" from journal`
   } finally {
     await client.end()
   }
@@ -53,13 +56,19 @@ export async function readArrivals(brokers: string[]): Promise<Arrival[]> {
   return arrivals.flat()
 }
 
-/** `arrivals` in the order of their partitions. */
-export function judge(journal: readonly JournalEntry[], arrivals: readonly Arrival[]): Verdict {
+export const idOf = ({ headers }: Arrival) => headers['event-id'] ?? ''
+
+/** `arrivals` in the order of their partitions. Scheduled events have no order to keep. */
+export function judge(
+  journal: readonly JournalEntry[],
+  arrivals: readonly Arrival[],
+  cancelled: ReadonlySet<string> = new Set(),
+): Verdict {
   const entries = new Map(journal.map((entry) => [entry.eventId, entry]))
-  const firsts = new Map<string, Placed>()
+  const firsts = new Map<string, Placed & JournalEntry>()
   let [phantom, duplicates, corrupted] = [0, 0, 0]
   for (const [position, arrival] of arrivals.entries()) {
-    const eventId = arrival.headers['event-id'] ?? ''
+    const eventId = idOf(arrival)
     const entry = entries.get(eventId)
     if (!entry) {
       phantom += 1
@@ -72,10 +81,10 @@ export function judge(journal: readonly JournalEntry[], arrivals: readonly Arriv
   return {
     committed: journal.length,
     delivered: firsts.size,
-    lost: journal.length - firsts.size,
+    lost: journal.filter(({ eventId }) => !firsts.has(eventId) && !cancelled.has(eventId)).length,
     phantom,
     duplicates,
-    outOfOrder: countOutOfOrder([...firsts.values()]),
+    outOfOrder: countOutOfOrder([...firsts.values()].filter(({ dueMs }) => dueMs === null)),
     corrupted,
   }
 }

@@ -39,19 +39,20 @@ function setUp(orderScope: 'topic' | 'publisher' = 'topic') {
     },
   }
   const leases = { drop: () => {} }
-  const sends = new ClaimedSends({ publisher: { orderScope }, sender, leases, freed })
+  const onOver = () => {}
+  const sends = new ClaimedSends({ publisher: { orderScope }, sender, leases, freed, onOver })
   return { sends, batches, held, rung }
 }
 
-it('leaves a topic that takes long alone, and claims no more of it while two sends are under way', async () => {
+it('leaves a topic that takes long alone, and claims no more of it while three sends are under way', async () => {
   const { sends, batches, held, rung } = setUp()
-  for (const expected of [[], ['slow']]) {
+  for (const expected of [[], [], ['slow']]) {
     const round = sends.send([leased('slow'), leased('fine')])
     await vi.advanceTimersByTimeAsync(1_000)
     await round
     expect(sends.busyTopics).toEqual(expected)
   }
-  expect(batches).toEqual([['slow'], ['fine'], ['slow'], ['fine']])
+  expect(batches).toEqual([['slow'], ['fine'], ['slow'], ['fine'], ['slow'], ['fine']])
   held[0]!.resolve()
   await vi.advanceTimersByTimeAsync(0)
   expect(sends.busyTopics).toEqual([])

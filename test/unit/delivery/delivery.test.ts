@@ -2,6 +2,8 @@
 // recorded, and loops that say when they were woken.
 import { expect, it } from 'vitest'
 import { Delivery } from '../../../src/delivery/delivery.ts'
+import { OwnEvents } from '../../../src/delivery/own-events.ts'
+import { Pauses } from '../../../src/delivery/pauses.ts'
 import { Recorder } from '../../../src/delivery/record.ts'
 import { Lifecycle } from '../../../src/lifecycle.ts'
 import { laneOf } from '../../../src/event/lane.ts'
@@ -10,7 +12,7 @@ import { routerPublisher } from '../../../src/publishers/router.ts'
 import { Bell } from '../../../src/runtime/bell.ts'
 import { silentLogger } from '../../../src/runtime/logger.ts'
 import type { Loop } from '../../../src/runtime/loop.ts'
-import type { ClaimRequest } from '../../../src/store/outbox/outbox-store.ts'
+import type { ClaimRequest, Standing } from '../../../src/store/outbox/outbox-store.ts'
 import { outboxEvent } from '../../support/doubles/sample-events.ts'
 import { acked, failedAs, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
 
@@ -43,9 +45,10 @@ function setUp(options: object = {}, answer: Parameters<typeof scriptedPublisher
       claims.push(request)
       return { events: [], isFull: false, waitingLanes: [] }
     },
-    dueTopics: async () => ['a', 'b', 'c'],
+    dueTopics: async () => ({ topics: ['a', 'b', 'c'], nextInMs: null }),
     wake: async () => {},
     renew: async () => new Map<string, string>(),
+    standing: async () => new Map<string, Standing>(),
     recordPublished: async (ids: readonly string[]) => new Set(ids),
     recordFailed: async (refs: readonly { id: string; token: string }[]) => {
       recorded.push(...refs.map(({ id }) => id))
@@ -54,11 +57,14 @@ function setUp(options: object = {}, answer: Parameters<typeof scriptedPublisher
   }
   const woken: string[] = []
   const bell = new Bell()
+  const own = new OwnEvents(10)
   const delivery = new Delivery({
     store,
     options: resolved,
-    recorder: new Recorder({ store, lifecycle, options: resolved, bell }),
+    recorder: new Recorder({ store, lifecycle, options: resolved, own, bell }),
+    own,
     lifecycle,
+    pauses: new Pauses({ lifecycle, logger: silentLogger, bell }),
     bell,
     newLoop: (step) => {
       const note = (how: string) => () => void woken.push(`${how} ${step}`)

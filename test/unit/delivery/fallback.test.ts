@@ -5,8 +5,11 @@ import { Circuits } from '../../../src/delivery/circuits.ts'
 import { Fallback } from '../../../src/delivery/fallback.ts'
 import { Gate } from '../../../src/delivery/gate.ts'
 import { Leases } from '../../../src/delivery/leases.ts'
+import { OwnEvents } from '../../../src/delivery/own-events.ts'
+import { Pauses } from '../../../src/delivery/pauses.ts'
 import { Recorder } from '../../../src/delivery/record.ts'
 import { Sender } from '../../../src/delivery/send.ts'
+import { Upcoming } from '../../../src/delivery/upcoming.ts'
 import type { PollDone } from '../../../src/index.ts'
 import { Lifecycle } from '../../../src/lifecycle.ts'
 import { resolveOptions } from '../../../src/options/options.ts'
@@ -15,7 +18,8 @@ import { Bell } from '../../../src/runtime/bell.ts'
 import type { ClaimRequest } from '../../../src/store/outbox/outbox-store.ts'
 import { recordingLogger } from '../../support/doubles/recording-logger.ts'
 import { outboxEvent } from '../../support/doubles/sample-events.ts'
-import { acked, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
+import { acked, failedAs, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
+import { defer } from '../../support/timing/deferred.ts'
 
 afterEach(() => {
   vi.restoreAllMocks()
@@ -25,13 +29,20 @@ afterEach(() => {
 interface Given {
   readonly claim: (request: ClaimRequest) => Promise<ReturnType<typeof outboxEvent>[]>
   readonly dueTopics?: readonly string[]
+  readonly nextInMs?: number | null
   readonly waitingLanes?: number[]
+  readonly publisher?: ReturnType<typeof scriptedPublisher>
 }
 
-function setUp({ claim, dueTopics = ['fine'], waitingLanes = [] }: Given) {
+function setUp({
+  claim,
+  dueTopics = ['fine'],
+  nextInMs = null,
+  waitingLanes = [],
+  publisher = scriptedPublisher(acked),
+}: Given) {
   vi.useFakeTimers()
   vi.spyOn(performance, 'now').mockImplementation(() => Date.now())
-  const publisher = scriptedPublisher(acked)
   const logger = recordingLogger()
   const options = resolveOptions({
     db: { execute: async () => [], transaction: async () => {} },
@@ -46,14 +57,24 @@ function setUp({ claim, dueTopics = ['fine'], waitingLanes = [] }: Given) {
   waiting.onRing(rung)
   const circuits = new Circuits({ publisher: 'scripted', lifecycle, logger, bell })
   const leases = new Leases({ renew: async () => new Map() }, options.thresholdMs)
-  const gate = new Gate({ circuits, leases, topics: EVERY_TOPIC, maxInFlight: 10 })
+  const pauses = new Pauses({ lifecycle, logger, bell })
+  const gate = new Gate({ circuits, pauses, leases, topics: EVERY_TOPIC, maxInFlight: 10 })
   const store = {
     recordPublished: async (ids: readonly string[]) => new Set(ids),
     recordFailed: async () => new Map<string, string>(),
   }
-  const recorder = new Recorder({ store, options, lifecycle, bell })
-  const sender = new Sender({ publisher, options, gate, circuits, recorder })
+  const recorder = new Recorder({ store, options, lifecycle, bell, own: new OwnEvents(10) })
+  const sender = new Sender({
+    name: 'scripted',
+    publisher,
+    lifecycle,
+    options,
+    gate,
+    circuits,
+    recorder,
+  })
   const claims: ClaimRequest[] = []
+  const upcoming = new Upcoming()
   let looks = 0
   const fallback = new Fallback({
     store: {
@@ -69,10 +90,11 @@ function setUp({ claim, dueTopics = ['fine'], waitingLanes = [] }: Given) {
       wake: async () => {},
       dueTopics: async () => {
         looks += 1
-        return [...dueTopics]
+        return { topics: dueTopics, nextInMs }
       },
     },
     waiting,
+    upcoming,
     destination: { name: 'scripted', publisher, topics: EVERY_TOPIC },
     options,
     lifecycle,
@@ -81,7 +103,18 @@ function setUp({ claim, dueTopics = ['fine'], waitingLanes = [] }: Given) {
     sender,
     recorder,
   })
-  return { fallback, circuits, leases, claims, polls, logger, publisher, rung, looks: () => looks }
+  return {
+    fallback,
+    circuits,
+    leases,
+    claims,
+    polls,
+    logger,
+    publisher,
+    rung,
+    upcoming,
+    looks: () => looks,
+  }
 }
 
 it('sends what it claims, drops the leases, and looks again while something went out', async () => {
@@ -110,7 +143,7 @@ it('does not look for a probe with every round when there is none', async () => 
   circuits.stop()
 })
 
-it('looks once for all claims of a backlog, in both of its rounds, and again at its end', async () => {
+it('looks once for all claims of a backlog, in all of its rounds, and again at its end', async () => {
   let left = 20
   const { fallback, claims, looks } = setUp({
     claim: async ({ limit }) => {
@@ -122,8 +155,8 @@ it('looks once for all claims of a backlog, in both of its rounds, and again at 
   await vi.advanceTimersByTimeAsync(0)
   await running
   expect(claims.length).toBeGreaterThan(20)
-  // The first one; and when a claim finds nothing, one for each of the two rounds.
-  expect(looks()).toBeLessThanOrEqual(3)
+  // The first one; and when a claim finds nothing, one for each of the three rounds.
+  expect(looks()).toBeLessThanOrEqual(4)
 })
 
 it('claims nothing when nothing is due', async () => {
@@ -224,4 +257,64 @@ it('gives back a claim that took longer than half the threshold, and takes half 
   await fallback.runOnce()
   expect(claims.map(({ limit }) => limit)).toEqual([250, 125])
   expect(logger.lines[0]?.message).toMatch(/longer than half the threshold/)
+})
+
+it('keeps the size of its claims while a topic with a backlog is merely busy', async () => {
+  const held = defer()
+  const publisher = scriptedPublisher(
+    async (event) => {
+      await held.promise
+      return acked(event)
+    },
+    { orderScope: 'topic', batchSize: 1_000 },
+  )
+  const { fallback, claims } = setUp({
+    publisher,
+    claim: async ({ limit }) => Array.from({ length: limit }, () => outboxEvent({ topic: 'fine' })),
+  })
+  for (let n = 0; n < 3; n += 1) {
+    const round = fallback.runOnce()
+    await vi.advanceTimersByTimeAsync(1_000)
+    await round
+  }
+  // Three sends are under way, so this one claims nothing.
+  await fallback.runOnce()
+  held.resolve()
+  await vi.advanceTimersByTimeAsync(0)
+  await fallback.runOnce()
+  expect(claims.map(({ limit }) => limit)).toEqual([250, 500, 1_000, 1_000])
+})
+
+it('does not look at a lane whose event failed, even if its round left the send alone', async () => {
+  const held = defer()
+  const publisher = scriptedPublisher(
+    async () => {
+      await held.promise
+      return failedAs('rejected')
+    },
+    { orderScope: 'topic' },
+  )
+  const left = [[outboxEvent({ topic: 'fine', lane: 7 })]]
+  const { fallback, claims } = setUp({
+    publisher,
+    claim: async () => left.shift() ?? [],
+    waitingLanes: [7],
+  })
+  const round = fallback.runOnce()
+  await vi.advanceTimersByTimeAsync(1_000)
+  await round
+  const looksAtLanes = () => claims.splice(0).filter(({ from }) => 'lanes' in from).length
+  claims.splice(0)
+  await fallback.runOnce()
+  expect(looksAtLanes()).toBe(1)
+  held.resolve()
+  await vi.advanceTimersByTimeAsync(0)
+  await fallback.runOnce()
+  expect(looksAtLanes()).toBe(0)
+})
+
+it('remembers from each look when the next scheduled event is due', async () => {
+  const { fallback, upcoming } = setUp({ claim: async () => [], nextInMs: 1_500 })
+  await fallback.runOnce()
+  expect(upcoming.inMs).toBe(1_501)
 })

@@ -4,6 +4,7 @@ import { Circuits } from '../../../src/delivery/circuits.ts'
 import { Gate } from '../../../src/delivery/gate.ts'
 import type { LeasedEvent } from '../../../src/delivery/leased-event.ts'
 import { Leases } from '../../../src/delivery/leases.ts'
+import { Pauses } from '../../../src/delivery/pauses.ts'
 import { Lifecycle } from '../../../src/lifecycle.ts'
 import { Bell } from '../../../src/runtime/bell.ts'
 import { silentLogger } from '../../../src/runtime/logger.ts'
@@ -25,8 +26,14 @@ function setUp(topics: { only: string[] | null; except: string[] } = { only: nul
   const logger = silentLogger
   const lifecycle = new Lifecycle(logger)
   const circuits = new Circuits({ publisher: 'none', lifecycle, logger, bell: new Bell() })
+  const pauses = new Pauses({ lifecycle, logger, bell: new Bell() })
   const leases = new Leases({ renew: async () => new Map() }, LEASE)
-  return { gate: new Gate({ circuits, leases, topics, maxInFlight: 2 }), circuits, leases }
+  const gate = new Gate({ circuits, pauses, leases, topics, maxInFlight: 2 })
+  const pause = (...paused: (string | null)[]) =>
+    pauses.learn(async () => {
+      return paused.map((topic) => ({ topic, since: new Date(0), by: null, reason: null }))
+    })
+  return { gate, circuits, leases, pause }
 }
 
 it('takes events for the immediate path only while it is open, has room and reaches them all', () => {
@@ -81,4 +88,65 @@ it('claims nothing while the broker is away, then a single probe, of any topic t
   expect(gate.claims(250)).toEqual([
     { limit: 1, read: 250, isProbe: true, onlyTopics: ['a', 'b'], exceptTopics: [] },
   ])
+})
+
+it('takes, reaches and admits nothing of a paused topic, and all of it again when it is resumed', async () => {
+  const { gate, pause } = setUp()
+  const [a, b] = [outboxEvent({ topic: 'a' }), outboxEvent({ topic: 'b' })]
+  const passes = () => [gate.takes([a]), gate.reachesAny([a]), gate.admit(leased('a'))]
+  gate.startTaking()
+  await pause('a')
+  expect(passes()).toEqual([false, false, false])
+  expect([gate.takes([b]), gate.reachesAny([a, b]), gate.admit(leased('b'))]).toEqual([
+    true,
+    true,
+    true,
+  ])
+  await pause(null)
+  expect([gate.takes([b]), gate.reachesAny([a, b]), gate.admit(leased('b'))]).toEqual([
+    false,
+    false,
+    false,
+  ])
+  await pause()
+  expect(passes()).toEqual([true, true, true])
+})
+
+it('takes a unit of which some events are paused, so that the others go out at once', async () => {
+  const { gate, circuits, pause } = setUp()
+  const [a, b] = [outboxEvent({ topic: 'a' }), outboxEvent({ topic: 'b' })]
+  gate.startTaking()
+  await pause('a')
+  expect([gate.takes([a, b]), gate.takes([a, a])]).toEqual([true, false])
+  circuits.failed('b', away)
+  expect(gate.takes([a, b])).toBe(false)
+})
+
+it('claims nothing of a paused topic, not even a probe, and nothing at all when everything is paused', async () => {
+  const { gate, circuits, pause } = setUp()
+  const all = { limit: 250, read: 250, isProbe: false, onlyTopics: null }
+  const probe = { limit: 1, read: 250, isProbe: true }
+  circuits.failed('a', away)
+  circuits.failed('b', away)
+  vi.advanceTimersByTime(500)
+  await pause('a', 'c')
+  expect(gate.claims(250)).toEqual([
+    { ...all, exceptTopics: ['a', 'c', 'a', 'b'] },
+    { ...probe, onlyTopics: ['b'], exceptTopics: [] },
+  ])
+  circuits.failed(null, away)
+  vi.advanceTimersByTime(500)
+  expect(gate.claims(250)).toEqual([{ ...probe, onlyTopics: null, exceptTopics: ['a', 'c'] }])
+  await pause('a', null)
+  expect(gate.claims(250)).toEqual([])
+})
+
+it('leaves the probe of a paused topic for when it is resumed', async () => {
+  const { gate, circuits, pause } = setUp()
+  circuits.failed('a', away)
+  vi.advanceTimersByTime(500)
+  await pause('a')
+  expect(gate.admit(leased('a'))).toBe(false)
+  await pause()
+  expect(gate.admit(leased('a'))).toBe(true)
 })

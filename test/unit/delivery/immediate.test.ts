@@ -4,6 +4,8 @@ import { Gate } from '../../../src/delivery/gate.ts'
 import { Immediate } from '../../../src/delivery/immediate.ts'
 import type { LeasedEvent } from '../../../src/delivery/leased-event.ts'
 import { Leases } from '../../../src/delivery/leases.ts'
+import { OwnEvents } from '../../../src/delivery/own-events.ts'
+import { Pauses } from '../../../src/delivery/pauses.ts'
 import type { Recorder } from '../../../src/delivery/record.ts'
 import type { Sender } from '../../../src/delivery/send.ts'
 import { Lifecycle } from '../../../src/lifecycle.ts'
@@ -43,7 +45,9 @@ function setUp(settle: (leased: LeasedEvent) => void | Promise<void> = published
   const bells = { bell: new Bell(), leftBehind: new Bell() }
   const circuits = new Circuits({ publisher: 'none', lifecycle, logger: silentLogger, ...bells })
   const leases = new Leases({ renew: async () => new Map() }, options.thresholdMs)
-  const gate = new Gate({ circuits, leases, topics: EVERY_TOPIC, maxInFlight: options.maxInFlight })
+  const pauses = new Pauses({ lifecycle, logger: silentLogger, bell: bells.bell })
+  const { maxInFlight } = options
+  const gate = new Gate({ circuits, pauses, leases, topics: EVERY_TOPIC, maxInFlight })
   const sent: number[][] = []
   const left: number[] = []
   const looks = vi.fn()
@@ -61,10 +65,11 @@ function setUp(settle: (leased: LeasedEvent) => void | Promise<void> = published
     },
   } as unknown as Recorder
   const { leftBehind } = bells
-  const shared = { options, gate, leases, sender, recorder, leftBehind }
+  const own = new OwnEvents(10)
+  const shared = { options, gate, leases, sender, recorder, own, leftBehind }
   const immediate = new Immediate({ ...shared, publisher: {} })
   gate.startTaking()
-  return { immediate, circuits, leases, sent, left, looks }
+  return { immediate, circuits, leases, own, sent, left, looks }
 }
 
 it('knows for the length of a lease what was acknowledged, then forgets it', async () => {
@@ -182,6 +187,21 @@ it('drops every lease that it took, whatever became of the event', async () => {
   await immediate.idle()
   await new Promise((resolve) => setImmediate(resolve))
   expect(leases.size).toBe(0)
+})
+
+it('keeps nothing for flush() of what goes out at once, and everything that leaves without an end', async () => {
+  const { immediate, own } = setUp((leased) => {
+    if (leased.event.seq !== 2) return published(leased)
+    leased.outcome = { kind: 'unknown' }
+  })
+  immediate.accept([saved(1, [], 'one')], birth)
+  await immediate.idle()
+  expect(own.all()).toEqual([])
+  const events = [saved(2, [], 'two'), saved(3, [2], 'two'), saved(4, 'unknown', 'four')]
+  immediate.accept(events, birth)
+  await immediate.idle()
+  // In the same batch as the second, the third went out; the fourth was turned away.
+  expect(own.all().map(({ event }) => event.aggregateId)).toEqual(['four', 'two'])
 })
 
 it('does not call for a look at what is out of reach', async () => {

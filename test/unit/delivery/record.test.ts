@@ -4,6 +4,7 @@ import type { LeasedEvent, Outcome } from '../../../src/delivery/leased-event.ts
 import { Lifecycle } from '../../../src/lifecycle.ts'
 import { type Logger, silentLogger } from '../../../src/runtime/logger.ts'
 import { resolveOptions } from '../../../src/options/options.ts'
+import { OwnEvents } from '../../../src/delivery/own-events.ts'
 import { Recorder } from '../../../src/delivery/record.ts'
 import { Bell } from '../../../src/runtime/bell.ts'
 import type { Store } from '../../../src/store/outbox/outbox-store.ts'
@@ -30,7 +31,8 @@ it('rests longer and longer while outcomes cannot be recorded, and tells so once
   const bell = new Bell()
   bell.onRing(rung)
   const store = { recordFailed, recordPublished: async () => new Set<string>() }
-  const recorder = new Recorder({ store, lifecycle: new Lifecycle(logger), options, bell })
+  const own = new OwnEvents(10)
+  const recorder = new Recorder({ store, lifecycle: new Lifecycle(logger), options, own, bell })
   await recorder.giveBack([leasedAs('mine')])
 
   const rests = vi.mocked(delay).mock.calls.map(([ms]) => ms)
@@ -64,6 +66,7 @@ function setUp(
   for (const name of ['published', 'duplicate', 'failed', 'dead'] as const) {
     lifecycle.events.on(`event:${name}`, () => told.push(name))
   }
+  const own = new OwnEvents(10)
   const recorder = new Recorder({
     store: {
       recordFailed: async () => new Map(),
@@ -72,9 +75,10 @@ function setUp(
     },
     lifecycle,
     options,
+    own,
     bell: new Bell(),
   })
-  return { recorder, told }
+  return { recorder, told, own }
 }
 
 function leasedAs(token: string, event = outboxEvent()): LeasedEvent {
@@ -160,4 +164,30 @@ it('does not take an ack for a duplicate because its record had to be repeated',
   })
   await recorder.record([acked(sent), withOutcome(refused, { kind: 'untried' })])
   expect(told).toEqual(['published'])
+})
+
+it('tells flush() what became of the events of this process, but not of an outage or a fenced failure', async () => {
+  const all = ['sent', 'dead', 'refused', 'away', 'fenced'].map((token) => leasedAs(token))
+  const [sent, dead, refused, away, fenced] = all as [LeasedEvent, ...LeasedEvent[]]
+  const held = new Map(all.map(({ event, token }) => [event.id, token]))
+  held.set(fenced!.event.id, 'another')
+  const { recorder, own } = setUp({ recordFailed: async () => held })
+  for (const { event } of all) own.note(event)
+  const known = own.all()
+  const error = new Error('no')
+  await recorder.record([
+    acked(sent),
+    withOutcome(dead!, { kind: 'dead', error }),
+    withOutcome(refused!, { kind: 'failed', error, counts: true, retryInMs: 0 }),
+    withOutcome(away!, { kind: 'failed', error, counts: false, retryInMs: 0 }),
+    withOutcome(fenced!, { kind: 'dead', error }),
+  ])
+  const failure = { attempts: 1, error: 'Error: no' }
+  expect(known.map((one) => one.failure)).toEqual([
+    null,
+    { ...failure, isDead: true },
+    { ...failure, isDead: false },
+    undefined,
+    undefined,
+  ])
 })

@@ -4,6 +4,8 @@ import { Circuits } from '../../../src/delivery/circuits.ts'
 import { Gate } from '../../../src/delivery/gate.ts'
 import type { LeasedEvent } from '../../../src/delivery/leased-event.ts'
 import { Leases } from '../../../src/delivery/leases.ts'
+import { OwnEvents } from '../../../src/delivery/own-events.ts'
+import { Pauses } from '../../../src/delivery/pauses.ts'
 import { Recorder } from '../../../src/delivery/record.ts'
 import { Sender } from '../../../src/delivery/send.ts'
 import { Lifecycle } from '../../../src/lifecycle.ts'
@@ -33,7 +35,8 @@ function setUp(answer: Parameters<typeof scriptedPublisher>[0], settlesWithinMs 
   const logger = silentLogger
   const circuits = new Circuits({ publisher: 'scripted', lifecycle, logger, bell })
   const leases = new Leases({ renew: async () => new Map() }, options.thresholdMs)
-  const gate = new Gate({ circuits, leases, topics: EVERY_TOPIC, maxInFlight: 10 })
+  const pauses = new Pauses({ lifecycle, logger, bell })
+  const gate = new Gate({ circuits, pauses, leases, topics: EVERY_TOPIC, maxInFlight: 10 })
   const written = defer()
   const recorded: string[][] = []
   const store = {
@@ -44,8 +47,16 @@ function setUp(answer: Parameters<typeof scriptedPublisher>[0], settlesWithinMs 
     },
     recordFailed: async () => new Map<string, string>(),
   }
-  const recorder = new Recorder({ store, options, lifecycle, bell })
-  const sender = new Sender({ publisher, options, gate, circuits, recorder })
+  const recorder = new Recorder({ store, options, lifecycle, bell, own: new OwnEvents(10) })
+  const sender = new Sender({
+    name: 'scripted',
+    publisher,
+    lifecycle,
+    options,
+    gate,
+    circuits,
+    recorder,
+  })
   return { sender, circuits, publisher, recorded, written }
 }
 

@@ -9,12 +9,14 @@ const MINUTE = 60 * SECOND
 class World {
   readonly horizon = new Horizon()
   now = 1_000_000 * SECOND
+  serverSince = 500_000 * SECOND
   nextId = 1n
   /** A snapshot lists running transactions only below the id after this one. */
   newestEnded = 0n
   /** When the events of each running transaction are due. */
   readonly running = new Map<bigint, number[]>()
   unfinished: number[] = []
+  firstScheduled: number | null = null
   wentBack = 0
 
   begin(): bigint {
@@ -45,11 +47,14 @@ class World {
     const running = new Set([...this.running.keys()].filter((id) => id <= this.newestEnded))
     const ownId = this.now >= at && this.newestEnded > beyond ? this.nextId++ : null
     if (ownId !== null) this.#ended(ownId)
+    const first = seen.length > 0 ? Math.min(...seen) : null
     const goesBack = this.horizon.learn({
       now: this.now,
+      serverSince: this.serverSince,
       running,
       ownId,
-      firstByTopic: new Map([['orders', seen.length > 0 ? Math.min(...seen) : null]]),
+      firstByTopic: new Map([['orders', first]]),
+      firstScheduled: this.firstScheduled,
     })
     if (goesBack) this.wentBack += 1
     return goesBack ? this.look() : this.visible()
@@ -77,6 +82,42 @@ describe('the horizon', () => {
     world.look()
     expect(world.horizon.claimsFrom('orders')).toBe(first - SECOND)
     expect(world.horizon.claimsFrom('another')).toBe(Number.NEGATIVE_INFINITY)
+  })
+
+  it('reads what is scheduled from the first one on, and no further than from the look before', () => {
+    const world = new World()
+    world.firstScheduled = world.now + 3 * SECOND
+    world.look()
+    expect(world.horizon.scheduledSince).toBe(Number.NEGATIVE_INFINITY)
+    const first = world.now
+    world.pass(MINUTE)
+    world.look()
+    expect(world.horizon.scheduledSince).toBe(first - SECOND)
+    world.pass(MINUTE)
+    world.look()
+    expect(world.horizon.scheduledSince).toBe(world.firstScheduled - 1)
+    world.firstScheduled = null
+    world.pass(MINUTE)
+    world.look()
+    expect(world.horizon.scheduledSince).toBe(world.now - MINUTE - SECOND)
+    world.now -= MINUTE
+    world.look()
+    expect(world.horizon.scheduledSince).toBe(Number.NEGATIVE_INFINITY)
+  })
+
+  it('goes back for what is scheduled by a transaction that it had passed', () => {
+    const world = new World()
+    const id = world.begin()
+    world.look()
+    for (let n = 0; n < 4; n += 1) {
+      world.pass(MINUTE)
+      world.look()
+    }
+    const passed = world.horizon.scheduledSince
+    world.commit(id)
+    world.look()
+    expect(world.wentBack).toBe(1)
+    expect(world.horizon.scheduledSince).toBe(passed)
   })
 
   it('stays where it is for two seconds', () => {
@@ -207,11 +248,31 @@ describe('the horizon', () => {
     expect(world.horizon.claimsFrom('orders')).toBe(Number.NEGATIVE_INFINITY)
   })
 
+  it('begins anew on another server, where an event may be due as of long ago', () => {
+    const world = new World()
+    for (let n = 0; n < 3; n += 1) {
+      world.look()
+      world.pass(MINUTE)
+    }
+    const longAgo = world.now - 5 * MINUTE
+    expect(world.horizon.claimsFrom('orders')).toBeGreaterThan(longAgo)
+    world.serverSince += SECOND
+    world.unfinished = [longAgo]
+    expect(world.look()).toEqual([longAgo])
+  })
+
   it('forgets topics that have nothing left when it knows too many', () => {
     const world = new World()
     const topics = Array.from({ length: 1_500 }, (_, n) => [`topic ${n}`, null] as const)
     const learn = (firstByTopic: ReadonlyMap<string, number | null>) =>
-      world.horizon.learn({ now: world.now, running: new Set(), ownId: 1n, firstByTopic })
+      world.horizon.learn({
+        now: world.now,
+        serverSince: world.serverSince,
+        running: new Set(),
+        ownId: 1n,
+        firstByTopic,
+        firstScheduled: null,
+      })
     learn(new Map<string, number | null>(topics))
     learn(new Map([...topics, ['waits', world.now]]))
     expect(world.horizon.since.size).toBeLessThanOrEqual(1_001)

@@ -13,14 +13,20 @@ it('wakes the fallback when committed events could not be leased', async () => {
   bell.onRing(rung.resolve)
   const emitIn = new EmitIn({
     store: {
-      saveIn: async () => '5',
+      saveIn: async () => ({ transaction: '5', dueInMs: null }),
       endedTransactions: async () => new Map([['5', true]]),
       lease: () => Promise.reject(new Error('the connection is gone')),
     },
     options: { ...lenientRules, catalog: null, maxInFlight: 10, thresholdMs: 1_000 } as never,
     units: {} as never,
     backlog: null,
-    delivery: { takesAny: () => true, handOver: () => {}, leave: () => {} },
+    delivery: {
+      sends: true,
+      takesAny: () => true,
+      handOver: () => {},
+      expect: () => {},
+      leave: () => {},
+    },
     newLoop: backgroundLoops(silentLogger),
     bell,
   })

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import type { Pause } from '../../../src/index.ts'
 import { Health } from '../../../src/upkeep/health.ts'
 import { Lifecycle } from '../../../src/lifecycle.ts'
 import { silentLogger } from '../../../src/runtime/logger.ts'
@@ -12,13 +13,26 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-function open() {
+function open(paused: Pause[] = []) {
   const nothing = { count: 0, exact: true }
   const table = { pending: nothing, dead: nothing, published: nothing }
-  const store = { stats: async () => table as never, countPending: async () => 0 }
+  const control = { pauses: async () => paused }
+  const store = {
+    stats: async () => table as never,
+    countPending: async () => 0,
+    takesWrites: async () => true,
+    control,
+  }
   const [delivery, unrouted] = [{ unreachable: () => [] }, { count: async () => ({}) }]
   const lifecycle = new Lifecycle(silentLogger)
-  const health = new Health({ store, delivery, unrouted, lifecycle, deadLettersHold: false })
+  const health = new Health({
+    store,
+    delivery,
+    unrouted,
+    lifecycle,
+    deadLettersHold: false,
+    findCdcProblems: null,
+  })
   const poll = (durationMs: number, publisher = 'none') =>
     lifecycle.tell('poll:done', { publisher, claimed: 1, durationMs })
   return { health, poll }
@@ -49,4 +63,10 @@ it('is well again with the next round, after one that took too long', async () =
   })
   poll(5, 'kafka')
   expect(await health.health()).toMatchObject({ ok: true, flags: [] })
+})
+
+it('has what is paused among its numbers, and is well all the same', async () => {
+  const pause = { topic: 'orders', since: new Date(0), by: 'Ada', reason: null }
+  const { health } = open([pause])
+  expect(await health.health()).toMatchObject({ ok: true, stats: { paused: [pause] } })
 })

@@ -1,5 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import type { EventRef } from '../../../src/event/event.ts'
+import { laneByEvent, laneOf, type OrderScopes } from '../../../src/event/lane.ts'
 import { Lifecycle } from '../../../src/lifecycle.ts'
 import { reportHeldBack } from '../../../src/upkeep/held-back.ts'
 import { recordingLogger } from '../../support/doubles/recording-logger.ts'
@@ -13,12 +14,14 @@ const refOf = (id: string, aggregateId = 'one', topic = 'orders'): EventRef => {
 function open() {
   const logger = recordingLogger()
   const lifecycle = new Lifecycle(logger)
-  reportHeldBack(lifecycle, { byTopic: new Map(), otherwise: 'topic' }, logger)
-  const fail = (event: EventRef, attempts = 1) => {
-    const error = new Error('no')
-    lifecycle.tell('event:failed', { event, path: 'immediate', error, attempts, retryInMs: 30_000 })
+  const scopes: OrderScopes = { byTopic: new Map(), otherwise: 'topic' }
+  reportHeldBack(lifecycle, scopes, logger)
+  const fail = (event: EventRef, attempts = 1, lane = laneOf(event, scopes)) => {
+    const outcome = { error: new Error('no'), attempts, retryInMs: 30_000 }
+    lifecycle.tell('event:failed', { event, lane, path: 'immediate', ...outcome })
   }
-  const save = (event: EventRef) => lifecycle.tell('event:saved', { event })
+  const save = (event: EventRef, lane = laneOf(event, scopes)) =>
+    lifecycle.tell('event:saved', { event, lane })
   return { lifecycle, fail, save, lines: logger.lines }
 }
 
@@ -36,6 +39,17 @@ it('says once that events wait behind one that failed', () => {
       message: expect.stringContaining('waits behind an earlier one of its aggregate') as string,
     },
   ])
+})
+
+it('says nothing of scheduled events, which wait for no other and hold none', () => {
+  const { fail, save, lines } = open()
+  fail(refOf('a'), 1, laneByEvent({ id: 'a' }))
+  save(refOf('b'))
+  fail(refOf('c'))
+  save(refOf('d'), laneByEvent({ id: 'd' }))
+  expect(lines).toEqual([])
+  save(refOf('e'))
+  expect(lines).toHaveLength(1)
 })
 
 it('says nothing of other lanes, of outages, and of what has ended', () => {

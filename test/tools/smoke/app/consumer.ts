@@ -1,9 +1,14 @@
 // Compiled against the installed package by each supported compiler, with its declarations checked in full.
+import { defineConfig } from 'aftercommit/config'
+import { dashboard, toNodeListener } from 'aftercommit/dashboard'
 import { createOutbox, defineEvents, event, type Outbox } from 'aftercommit'
 import { handlersPublisher } from 'aftercommit/handlers'
 import { createInbox } from 'aftercommit/inbox'
 import { nodePostgres } from 'aftercommit/node-postgres'
+import { otel } from 'aftercommit/otel'
 import { postgresJs } from 'aftercommit/postgres-js'
+import { prometheusMetrics } from 'aftercommit/prometheus'
+import { drain, recordingPublisher, rolledBack } from 'aftercommit/testing'
 import pg from 'pg'
 import postgres from 'postgres'
 
@@ -15,7 +20,10 @@ const events = defineEvents({
 })
 const publisher = handlersPublisher({ handlers: {} })
 const sql = postgres('postgres://localhost/shop')
-const outbox = createOutbox({ db: postgresJs(sql), publisher, events })
+const outbox = createOutbox({ db: postgresJs(sql), publisher, events, telemetry: otel() })
+export const { handler } = prometheusMetrics(outbox)
+export const page = dashboard(outbox, { authorize: () => ({ by: 'ada', mayAct: false }) })
+export const listener = toNodeListener(page)
 
 export async function place(orderId: string): Promise<string> {
   return await outbox.withOutbox(async (tx, emit) => {
@@ -36,5 +44,21 @@ export const plain: Outbox<ReturnType<typeof nodePostgres>> = createOutbox({
 })
 export const inbox = createInbox({ db: nodePostgres(pool), consumer: 'billing', events })
 
+export async function answer(): Promise<string[]> {
+  const { left } = await outbox.flush({ timeout: '3s' })
+  return left.map(({ event, reason }) => `${event.id} ${reason}`)
+}
+
+export const test = rolledBack(postgresJs(sql), async (db, tx) => {
+  const recording = recordingPublisher()
+  await tx`insert into orders values (1)`
+  await drain(createOutbox({ db, publisher: recording, events }))
+  return recording.published.length
+})
+
 // @ts-expect-error the catalog has no such event
 outbox.emit('OrderPlace', {})
+
+export default defineConfig({
+  outbox: (relay) => createOutbox({ db: postgresJs(sql), publisher, events, ...relay }),
+})

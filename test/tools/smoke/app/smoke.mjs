@@ -1,20 +1,26 @@
 // Runs against the installed package, on whatever runtime it is given: every entrance, every driver, both ends of an event.
 // DATABASE_URL names an empty database.
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { createOutbox } from 'aftercommit'
 import { handlersPublisher } from 'aftercommit/handlers'
 import { createInbox } from 'aftercommit/inbox'
 import { kafkaPublisher } from 'aftercommit/kafka'
 import { nodePostgres } from 'aftercommit/node-postgres'
+import { otel } from 'aftercommit/otel'
 import { postgresJs } from 'aftercommit/postgres-js'
+import { prometheusMetrics } from 'aftercommit/prometheus'
 import { rabbitmqPublisher } from 'aftercommit/rabbitmq'
 import { outboxTable } from 'aftercommit/schema'
+import { recordingPublisher } from 'aftercommit/testing'
 import { eq, sql } from 'drizzle-orm'
 import { drizzle as drizzleNodePostgres } from 'drizzle-orm/node-postgres'
 import { integer, pgTable } from 'drizzle-orm/pg-core'
 import { drizzle as drizzlePostgresJs } from 'drizzle-orm/postgres-js'
 import pg from 'pg'
 import postgres from 'postgres'
+import { Registry } from 'prom-client'
 
 const url = process.env.DATABASE_URL
 const client = () => postgres(url, { onnotice: () => {}, max: 5 })
@@ -80,12 +86,20 @@ async function tryStack(name, n) {
     db,
     table,
     migrate: true,
+    telemetry: otel(),
     publisher: handlersPublisher({
       handlers: { OrderPlaced: (one) => void arrived.push(one.payload) },
     }),
   })
+  const { registry } = prometheusMetrics(outbox, { registry: new Registry() })
   await outbox.start()
-  const inbox = createInbox({ db, consumer: name, table: `inbox_${n}`, migrate: true })
+  const inbox = createInbox({
+    db,
+    telemetry: otel(),
+    consumer: name,
+    table: `inbox_${n}`,
+    migrate: true,
+  })
   await inbox.start()
 
   await outbox.withOutbox(async (tx, emit) => {
@@ -128,6 +142,7 @@ async function tryStack(name, n) {
     outcomes.push(outcome)
   }
   assert.deepEqual(outcomes, ['handled', 'duplicate'])
+  assert.match(await registry.metrics(), /^aftercommit_events_published_total\{/m)
 
   await outbox.stop()
   if (builders) {
@@ -144,6 +159,7 @@ async function tryStack(name, n) {
 
 for (const make of [kafkaPublisher, rabbitmqPublisher])
   assert.throws(() => make({}), { code: 'OPTIONS_INVALID' })
+assert.deepEqual(recordingPublisher().published, [])
 console.log(process.versions.bun ? `Bun ${process.versions.bun}` : `Node ${process.version}`)
 const setUp = client()
 await drizzlePostgresJs({ client: setUp }).execute(
@@ -154,3 +170,17 @@ for (const [n, name] of Object.keys(stacks).entries()) {
   await tryStack(name, n)
   console.log(`ok ${name}`)
 }
+
+const cli = async (...args) => {
+  const command = [
+    './node_modules/aftercommit/dist/cli/main.js',
+    ...args,
+    '--json',
+    '--schema',
+    'cli',
+  ]
+  return JSON.parse((await promisify(execFile)(process.execPath, command)).stdout)
+}
+assert.notDeepEqual(await cli('migrate'), { applied: [] })
+assert.equal((await cli('doctor')).ok, true)
+console.log('ok the command')

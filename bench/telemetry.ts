@@ -1,0 +1,165 @@
+// npm run bench:telemetry: what counting and tracing cost at 64 units of work at once. All kinds take turns in one process
+// on one Postgres and one Kafka, in short slices, so that whatever the machine does meanwhile meets them all. `off` takes part
+// twice: how far the two are apart is the noise of the figures.
+import { parseArgs } from 'node:util'
+import { context } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { ExportResultCode } from '@opentelemetry/core'
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace-base'
+import { Registry } from 'prom-client'
+import { kafkaPublisher } from '../dist/publishers/kafka/kafka-publisher.js'
+import { otel } from '../dist/telemetry/otel/otel.js'
+import { prometheusMetrics } from '../dist/telemetry/prometheus.js'
+import { closeLater, runToVerdict, say } from '../test/support/run/run-to-verdict.ts'
+import { startKafka } from '../test/support/servers/kafka-server.ts'
+import { startPostgres } from '../test/support/servers/postgres-server.ts'
+import { createTopic } from '../test/support/servers/topic-reader.ts'
+import { Acks } from './acks.ts'
+import { makeAftercommit, type Watched } from './aftercommit.ts'
+import type { Contender, Stage } from './contender.ts'
+import { measuredKafka } from './kafkajs.ts'
+import { runLoad } from './load.ts'
+import { median } from './spread.ts'
+
+const USAGE = 'npm run bench:telemetry -- [--rounds 40] [--units 1500]'
+const LOAD = { concurrency: 64, eventsPerUnit: 1, payloadBytes: 1_000 }
+const WARM_UP_UNITS = 6_000
+/** As often as a busy Prometheus. */
+const SCRAPE_MS = 5_000
+
+interface Turn {
+  readonly perSecond: number
+  readonly cpuUs: number
+}
+
+/** The SDK does all its work, and what it exports goes nowhere. */
+const nowhere: SpanExporter = {
+  export: (_, done) => done({ code: ExportResultCode.SUCCESS }),
+  shutdown: async () => {},
+}
+
+function counting() {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+  const reader = new PeriodicExportingMetricReader({
+    exporter,
+    exportIntervalMillis: SCRAPE_MS,
+    exportTimeoutMillis: SCRAPE_MS,
+  })
+  const forget = setInterval(() => exporter.reset(), SCRAPE_MS)
+  closeLater(async () => clearInterval(forget))
+  return new MeterProvider({ readers: [reader] })
+}
+
+function tracing(ratio: number) {
+  return new BasicTracerProvider({
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
+    spanProcessors: [new BatchSpanProcessor(nowhere)],
+  })
+}
+
+function traced(ratio: number) {
+  return otel({ metrics: false, tracerProvider: tracing(ratio) })
+}
+
+function kinds(): Record<string, Watched> {
+  const registry = new Registry()
+  return {
+    off: {},
+    'off again': {},
+    'otel metrics': { telemetry: otel({ traces: false, meterProvider: counting() }) },
+    prometheus: {
+      watch(outbox) {
+        prometheusMetrics(outbox, { registry })
+        const scrape = setInterval(() => void registry.metrics(), SCRAPE_MS)
+        closeLater(async () => clearInterval(scrape))
+      },
+    },
+    'otel traces, 1 % sampled': { telemetry: traced(0.01) },
+    'otel traces, all sampled': { telemetry: traced(1) },
+  }
+}
+
+async function measure({ rounds, units }: { rounds: number; units: number }) {
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+  const server = await startPostgres({ settings: { shared_buffers: '1GB', max_wal_size: '8GB' } })
+  closeLater(() => server.stop())
+  const kafka = await startKafka({ javaFlags: ['-Xms1g', '-Xmx1g', '-XX:+UseG1GC'] })
+  closeLater(() => kafka.stop())
+  const topic = 'bench_telemetry'
+  await createTopic(kafka.directBrokers, topic, 6)
+  const acks = new Acks()
+  const stage: Stage = {
+    databaseUrl: server.url,
+    poolSize: 20,
+    fresh: true,
+    topic,
+    kafka: measuredKafka(kafka.brokers, acks),
+    brokers: kafka.brokers,
+    acks,
+    tuned: false,
+  }
+  const contenders = new Map<string, Contender>()
+  for (const [name, kind] of Object.entries(kinds())) {
+    const publisher = kafkaPublisher({ kafka: stage.kafka })
+    const contender = await makeAftercommit(stage, publisher, kind)
+    await contender.start()
+    closeLater(() => contender.stop())
+    contenders.set(name, contender)
+  }
+  const names = [...contenders.keys()]
+  const turns = new Map(names.map((name) => [name, [] as Turn[]]))
+  let firstId = 0
+  const run = async (name: string, count: number): Promise<Turn> => {
+    const before = process.cpuUsage()
+    const load = { ...LOAD, units: count, firstId }
+    const { perSecond } = await runLoad(contenders.get(name)!, acks, load, true)
+    firstId += count
+    const { user, system } = process.cpuUsage(before)
+    return { perSecond, cpuUs: (user + system) / count }
+  }
+  for (const name of names) await run(name, WARM_UP_UNITS / names.length)
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [n] of names.entries()) {
+      const name = names[(round + n) % names.length]!
+      turns.get(name)!.push(await run(name, units))
+    }
+    say(`round ${round + 1} of ${rounds}`)
+  }
+  return Object.fromEntries(
+    names.map((name) => [name, compare(turns.get(name)!, turns.get('off')!)]),
+  )
+}
+
+/** Round by round with `off`, and the middle of that. */
+function compare(own: readonly Turn[], off: readonly Turn[]) {
+  const toOff = (figure: keyof Turn) => median(own.map((turn, n) => turn[figure] / off[n]![figure]))
+  return {
+    perSecond: Math.round(median(own.map(({ perSecond }) => perSecond))),
+    cpuUsPerEvent: Math.round(median(own.map(({ cpuUs }) => cpuUs))),
+    throughputToOff: toOff('perSecond').toFixed(3),
+    cpuToOff: toOff('cpuUs').toFixed(3),
+  }
+}
+
+await runToVerdict({
+  usage: USAGE,
+  parse(args) {
+    const options = { rounds: { type: 'string' }, units: { type: 'string' } } as const
+    const { values } = parseArgs({ args: [...args], options })
+    return { rounds: Number(values.rounds ?? 40), units: Number(values.units ?? 1_500) }
+  },
+  run: measure,
+  isGood: () => true,
+})

@@ -1,0 +1,34 @@
+// aftercommit discard: deletes events that cannot be delivered, for good.
+import { FailureDesk } from '../../upkeep/failures.ts'
+import type { AddCommand } from '../command.ts'
+import { requireAll, select, type SelectionOptions, withSelection } from '../failure-selection.ts'
+import { confirm, countEvents } from '../output/confirm.ts'
+import { silentParts } from '../silent-parts.ts'
+
+interface Options extends SelectionOptions {
+  readonly failing?: boolean
+}
+
+export const discardCommand: AddCommand = (program, run) => {
+  withSelection(program.command('discard'))
+    .description('delete dead letters for good')
+    .option('--failing', 'failing events that wait for their next attempt, instead of dead letters')
+    .action(
+      run(async (context, options: Options, ids: readonly string[] = []) => {
+        const { out } = context
+        const session = await context.session()
+        const status = options.failing ? 'failed' : 'dead_letter'
+        const { filter, count } = await select(session, ids, options, status)
+        const desk = new FailureDesk(silentParts(session.store))
+        const what = `delete ${countEvents(count)} for good`
+        if (count.count > 0) await confirm(out, { what, yes: options.yes ?? false })
+        const discarded = count.count > 0 ? await desk.discard(filter) : 0
+        out.document({ discarded }, () => `${discarded} discarded`)
+        const why = options.failing
+          ? 'it is no failing event, or is being tried right now; without --failing, discard is about dead letters'
+          : 'it is no dead letter; --failing discards failing events'
+        requireAll(ids, discarded, 'discarded', why)
+        if (discarded === 0 && !out.json) out.note('nothing matched')
+      }),
+    )
+}

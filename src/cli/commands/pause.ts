@@ -1,0 +1,46 @@
+// aftercommit pause: no instance sends to the topic, or to any, until it is resumed. Events wait, and none is lost.
+import { topicName } from '../arguments.ts'
+import type { AddCommand } from '../command.ts'
+import { describeUser } from '../describe-user.ts'
+import { confirm, countEvents } from '../output/confirm.ts'
+
+interface Options {
+  readonly reason?: string
+  readonly by?: string
+  readonly yes?: boolean
+}
+
+/** Unsent events are counted no further. */
+const COUNTED = 100_000
+
+export const pauseCommand: AddCommand = (program, run) => {
+  program
+    .command('pause')
+    .description('stop sending to a topic, or to all; events wait in the table')
+    .argument('[topic]', 'the topic; without it, everything', topicName)
+    .option('--reason <text>', 'why, for those who see it')
+    .option('--by <name>', 'who paused it (default: user and host)')
+    .option('--yes', 'do not ask')
+    .action(
+      run(async (context, { reason, by, yes = false }: Options, topic?: string) => {
+        const { out } = context
+        const { store } = await context.session()
+        const what = topic === undefined ? 'everything' : `the topic '${topic}'`
+        if (topic === undefined && !yes) {
+          const count = await store.countPending(COUNTED)
+          const waiting = countEvents({ count, exact: count < COUNTED })
+          await confirm(out, {
+            what: `pause everything: ${waiting} unsent now, and all that come, would wait`,
+            yes,
+          })
+        }
+        const about = { by: by ?? describeUser(), reason: reason ?? null }
+        const paused = await store.control.pause(topic ?? null, about)
+        out.document({ topic: topic ?? null, paused }, () =>
+          paused
+            ? `${what} is paused; all instances obey within 15 seconds`
+            : `${what} was paused already`,
+        )
+      }),
+    )
+}

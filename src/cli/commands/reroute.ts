@@ -1,0 +1,41 @@
+// aftercommit reroute: moves the events that wait for a topic to another one, such as after a typing error.
+import { reroute } from '../../upkeep/reroute.ts'
+import { topicName } from '../arguments.ts'
+import { usageError } from '../cli-error.ts'
+import type { AddCommand } from '../command.ts'
+import { confirm, countEvents } from '../output/confirm.ts'
+import { silentParts } from '../silent-parts.ts'
+
+interface Options {
+  readonly yes?: boolean
+}
+
+/** Unsent events are counted no further. */
+const COUNTED = 100_000
+
+export const rerouteCommand: AddCommand = (program, run) => {
+  program
+    .command('reroute')
+    .description('move unsent events from one topic to another')
+    .argument('<from>', 'the topic that they wait for', topicName)
+    .argument('<to>', 'the topic that they are to go to', topicName)
+    .option('--yes', 'do not ask')
+    .action(
+      run(async (context, { yes = false }: Options, from: string, to: string) => {
+        const { out } = context
+        if (from === to) throw usageError(`name two topics: both are '${from}'`)
+        const { store, preview } = await context.session()
+        const count = await preview.countWaiting(from, COUNTED)
+        const what = `move ${countEvents(count)} from the topic '${from}' to '${to}'`
+        if (count.count > 0) await confirm(out, { what, yes })
+        const result = await reroute(silentParts(store), from, to, {})
+        out.document(result, () => `${result.moved} moved`)
+        if (out.json) return
+        if (result.held > 0) {
+          const one = 'one event was left, because an instance holds it'
+          const many = `${result.held} events were left, because instances hold them`
+          out.note(`${result.held === 1 ? one : many}; run the command again in a minute`)
+        } else if (result.moved === 0) out.note('nothing matched')
+      }),
+    )
+}

@@ -1,0 +1,129 @@
+// Find events: the filter is the address, so a link shows the same list to somebody else.
+import { useState } from 'preact/hooks'
+import { discard, moveTo, retry } from '../data/acts.ts'
+import { databaseNow } from '../data/clock.ts'
+import { type EventFilter, formatFilter, parseFilter, toSelection } from '../data/event-filter.ts'
+import { useEventList } from '../data/event-list.ts'
+import { exactTime, number, shortTime } from '../data/format.ts'
+import { linkTo, replaceAddress } from '../data/route.ts'
+import { knownTopics, useSession } from '../data/session.ts'
+import { Failed, Loading, Notice } from '../parts/notice.tsx'
+import { ViewHead } from '../parts/panel.tsx'
+import { EventTable } from './event-table.tsx'
+import { FilterForm } from './filter-form.tsx'
+
+export function EventsView({ query }: { query: string }) {
+  const filter = parseFilter(query)
+  const list = useEventList(filter)
+  const [isOpen, setOpen] = useState(false)
+  const isEmpty = list.events.length === 0
+  return (
+    <>
+      <ViewHead title="Events">
+        <BulkActions filter={filter} reload={list.reload} />
+      </ViewHead>
+      <FilterForm
+        key={query}
+        filter={filter}
+        isOpen={isOpen}
+        toggleOpen={() => setOpen(!isOpen)}
+        change={(changed) => replaceAddress(linkTo('events', formatFilter(changed)))}
+      />
+      <div class="list-line">
+        <p role="status">{describe(list)}</p>
+        <button
+          type="button"
+          class={`button button-small ${list.hasChanged ? 'button-primary' : 'button-quiet'}`}
+          onClick={list.reload}
+        >
+          {list.hasChanged ? 'Show what has changed' : 'Refresh'}
+        </button>
+      </div>
+      <div class={`panel ${list.isLoading ? 'is-loading' : ''}`} aria-busy={list.isLoading}>
+        {!isEmpty ? (
+          <EventTable events={list.events} />
+        ) : list.error ? (
+          <Failed error={list.error} retry={list.reload} />
+        ) : list.isLoading ? (
+          <Loading what="events" />
+        ) : (
+          <Notice icon="search" title="No event found">
+            {list.lookedUntil
+              ? 'So far: there are older events to look at.'
+              : formatFilter({ ...filter, order: 'newest' })
+                ? 'No event matches this filter.'
+                : 'An event is here as soon as the transaction that emits it commits.'}
+          </Notice>
+        )}
+      </div>
+      <Further list={list} />
+    </>
+  )
+}
+
+function Further({ list }: { list: ReturnType<typeof useEventList> }) {
+  if (!list.hasMore) return null
+  return (
+    <div class="further">
+      {list.lookedUntil && (
+        <p title={exactTime(list.lookedUntil)}>
+          Looked back to {shortTime(list.lookedUntil)}. There are older events.
+        </p>
+      )}
+      <button
+        type="button"
+        class="button"
+        disabled={list.isLoading}
+        onClick={() => void list.more()}
+      >
+        {list.lookedUntil ? 'Look further back' : 'Show more'}
+      </button>
+    </div>
+  )
+}
+
+const UNSENT: readonly string[] = ['pending', 'failed']
+
+/** On the failures among what the filter matches, on all pages. */
+function BulkActions({ filter, reload }: { filter: EventFilter; reload: () => void }) {
+  const { mayAct, ask, overview } = useSession()
+  const { topic } = filter
+  // The span begins when the button is pressed; the server counts the same events that it then changes.
+  const run = (make: typeof retry) => {
+    const selection = toSelection(filter, databaseNow())
+    if (!selection) return
+    const where = selection.all ? 'all failures' : 'what matches the filter'
+    void ask(make(selection, where)).then((isDone) => isDone && reload())
+  }
+  const hasUnsent = filter.status.length === 0 || filter.status.some((one) => UNSENT.includes(one))
+  const move = topic !== undefined && hasUnsent && (
+    <button
+      type="button"
+      class="button button-quiet"
+      onClick={() =>
+        void ask(moveTo(topic, knownTopics(overview.data))).then((isDone) => isDone && reload())
+      }
+    >
+      Move to another topic…
+    </button>
+  )
+  if (!mayAct) return null
+  if (!toSelection(filter, 0)) return <>{move}</>
+  return (
+    <>
+      <button type="button" class="button" onClick={() => run(retry)}>
+        Retry matching…
+      </button>
+      <button type="button" class="button button-quiet" onClick={() => run(discard)}>
+        Discard matching…
+      </button>
+      {move}
+    </>
+  )
+}
+
+function describe({ events, isLoading, hasMore }: ReturnType<typeof useEventList>): string {
+  if (isLoading) return 'Looking…'
+  const noun = events.length === 1 ? 'event' : 'events'
+  return `${hasMore && events.length > 0 ? 'The first ' : ''}${number(events.length)} ${noun}`
+}

@@ -1,0 +1,54 @@
+// What to do about a finding, in the words of the page: its links and buttons take the place of commands. For the overview and
+// the doctor alike.
+import type { FindingKind } from '../upkeep/doctor/finding.ts'
+import type { Finding } from './api.ts'
+
+type Remedy = Pick<Finding, 'remedy' | 'link'>
+
+type KindWithPlace = Exclude<FindingKind, 'history' | 'lost-instance'>
+
+export const REMEDIES: Readonly<Record<KindWithPlace, Remedy>> = {
+  'no-instance': {
+    remedy: 'Start the application, or run aftercommit relay.',
+    link: { to: 'instances', query: '' },
+  },
+  circuit: {
+    remedy:
+      'Fix the broker, the topic or the credentials, as the error says. Events wait, and go out by themselves. If the name of a topic is wrong, move its events to another topic.',
+    link: { to: 'topics', query: '' },
+  },
+  unrouted: {
+    remedy:
+      "Add the topic to the routes of routerPublisher(), or set its option 'otherwise'. If the name of the topic is wrong, move its events to another topic.",
+    link: { to: 'topics', query: '' },
+  },
+  lag: {
+    remedy: 'See which events are the oldest, and what they wait for.',
+    link: { to: 'events', query: queryOf({ status: 'pending,failed', order: 'oldest' }) },
+  },
+  dead: {
+    remedy: 'See why in the failure groups, fix the cause, then retry or discard them.',
+    link: { to: 'groups', query: '' },
+  },
+  paused: {
+    remedy: 'Resume it when the reason is gone. Its events wait in the table.',
+    link: { to: 'topics', query: '' },
+  },
+}
+
+/** Where the server knows the retention, and so can purge. */
+export const PURGE_HERE: Remedy = {
+  remedy:
+    "Purge them on the page of the doctor. An instance with the option 'cleanup' deletes them by itself; if one has it, its log says why it does not keep up.",
+  link: null,
+}
+
+export function queryOf(fields: Readonly<Record<string, string>>): string {
+  return new URLSearchParams(fields).toString()
+}
+
+/** What ends in an error of somebody else's keeps its end. */
+export function toSentence(text: string): string {
+  const begun = `${text[0]!.toUpperCase()}${text.slice(1)}`
+  return /[.!?\]]$/.test(begun) ? begun : `${begun}.`
+}

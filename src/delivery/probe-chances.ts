@@ -1,0 +1,34 @@
+// What flush() and drain() do about a destination that is out of reach: they wait for one probe of it. A connection that
+// broke while the process was frozen is back with that probe. If it fails, the destination is away, and to wait for it is not
+// their business.
+import type { Circuits } from './circuits.ts'
+
+export class ProbeChances {
+  readonly #circuits: Pick<Circuits, 'probes'>
+  /** How many probes of each destination had failed when it was first seen here. */
+  readonly #failedBefore = new Map<string | null, number>()
+
+  constructor(circuits: Pick<Circuits, 'probes'>) {
+    this.#circuits = circuits
+  }
+
+  /** Whether the topic, or its broker, is out of reach and has not failed a probe since that was first seen here. */
+  has(topic: string): boolean {
+    return this.#left().some((one) => one.topic === null || one.topic === topic)
+  }
+
+  /** Whether any destination has its probe still ahead, or may have it now. */
+  get next(): 'none' | 'coming' | 'offered' {
+    const left = this.#left()
+    if (left.length === 0) return 'none'
+    return left.some(({ isHalfOpen }) => !isHalfOpen) ? 'coming' : 'offered'
+  }
+
+  #left() {
+    return this.#circuits.probes().filter(({ topic, failedProbes }) => {
+      const before = this.#failedBefore.get(topic) ?? failedProbes
+      this.#failedBefore.set(topic, before)
+      return failedProbes <= before
+    })
+  }
+}

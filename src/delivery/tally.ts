@@ -1,0 +1,17 @@
+// Counts what became of the events of one drain().
+import type { LeasedEvent } from './leased-event.ts'
+
+export class Tally {
+  delivered = 0
+  failed = 0
+  dead = 0
+
+  /** An outage is not a failure of the event, and neither is an outcome that nobody knows. */
+  count(recorded: readonly LeasedEvent[]): void {
+    for (const { outcome } of recorded) {
+      if (outcome?.kind === 'published') this.delivered += 1
+      else if (outcome?.kind === 'dead') this.dead += 1
+      else if (outcome?.kind === 'failed' && outcome.counts) this.failed += 1
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// Whether the server writes what a connector has to read, and how far it has read: one statement, which any role may run.
+import { sql } from '../../../drivers/sql.ts'
+import { look, type LookContext, ownTable } from '../doctor/look.ts'
+import { type CdcNames, cdcNames } from './names.ts'
+
+export interface CdcFound {
+  readonly names: CdcNames
+  /** Such as 170002. */
+  readonly version: number
+  readonly walLevel: string
+  readonly publication: {
+    readonly isInsertOnly: boolean
+    readonly isOfRoot: boolean
+    readonly hasTable: boolean
+    /** Whether rows that this library relays itself are left out. */
+    readonly isFiltered: boolean
+  } | null
+  readonly slot: {
+    readonly isActive: boolean
+    /** WAL that was written and that the connector has not confirmed. */
+    readonly unreadBytes: number
+    /** `lost`: the server has removed WAL that the slot needs. */
+    readonly walStatus: string | null
+  } | null
+}
+
+type FoundSlot = NonNullable<CdcFound['slot']> & { readonly name: string }
+type FoundPublication = NonNullable<CdcFound['publication']> & { readonly name: string }
+type Read = Pick<CdcFound, 'version' | 'walLevel'> & {
+  readonly database: string
+  readonly publications: readonly FoundPublication[]
+  readonly slots: readonly FoundSlot[]
+}
+
+export type CdcLook = () => Promise<CdcFound>
+
+// All publications and slots of the database are read, because their names depend on its name. There are few of either. As
+// JSON, row filters need no column that older servers do not have.
+export function cdcStatement(context: LookContext): CdcLook {
+  const table = ownTable(context)
+  return async () => {
+    const { database, publications, slots, ...server } = await look<Read>(
+      context,
+      'look at publication and slot',
+      sql`json_build_object(
+        'database', current_database(),
+        'version', current_setting('server_version_num')::int,
+        'walLevel', current_setting('wal_level'),
+        'publications', (select coalesce(json_agg(json_build_object('name', p.pubname,
+            'isInsertOnly', p.pubinsert and not (p.pubupdate or p.pubdelete or p.pubtruncate),
+            'isOfRoot', p.pubviaroot, 'hasTable', r.oid is not null or p.puballtables,
+            'isFiltered', coalesce(to_jsonb(r)->>'prqual' is not null, false))), '[]')
+          from pg_publication p left join pg_publication_rel r on r.prpubid = p.oid and r.prrelid = ${table}),
+        'slots', (select coalesce(json_agg(json_build_object('name', s.slot_name, 'isActive', s.active,
+            'walStatus', s.wal_status, 'unreadBytes', coalesce(pg_wal_lsn_diff(
+              case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end,
+              s.confirmed_flush_lsn), 0)::float8)), '[]')
+          from pg_replication_slots s where s.database = current_database()))`,
+    )
+    const names = cdcNames(database, context.table)
+    const publication = publications.find(({ name }) => name === names.publication) ?? null
+    const slot = slots.find(({ name }) => name === names.slot) ?? null
+    return { names, ...server, publication, slot }
+  }
+}

@@ -1,0 +1,86 @@
+// Whether the table is kept clean: autovacuum is on, and neither dead rows nor empty space outgrow what is alive.
+import { formatBytes } from './bytes.ts'
+import type { TableCondition } from '../../store/outbox/doctor/vacuum.ts'
+import type { OldTransaction } from '../../store/outbox/doctor/old-transactions.ts'
+import { quoteName } from '../../store/table-name.ts'
+import type { Check, Found } from './finding.ts'
+import { describeTransaction, endTransaction } from './transactions.ts'
+
+/** Below this, dead rows and empty space are no trouble. */
+const FEW_DEAD = 50_000
+const SMALL_BYTES = 2 ** 26
+
+/** A row takes no more than this in the table itself: what is larger goes elsewhere (TOAST). */
+const LARGEST_ROW_BYTES = 2_200
+
+/** A row has one entry in the primary key, and while it is unfinished a few more. */
+const INDEXED_ROW_BYTES = 400
+
+export const vacuumCheck: Check = {
+  name: 'vacuum',
+  readsEvents: true,
+  async run({ doctor, table, showQueries }) {
+    const { isOn, tables } = await doctor.vacuum()
+    // However young it is: at a high rate, dead rows pile up within seconds.
+    const [oldest] = tables.some(hasManyDead) ? await doctor.oldTransactions(0, showQueries) : []
+    const findings: Found[] = tables.flatMap((one) => judge(one, table.schema, oldest))
+    if (isOn) return findings
+    const message = 'autovacuum is off on this server, so dead rows are never removed'
+    const remedy = 'alter system set autovacuum = on, then select pg_reload_conf()'
+    return [{ severity: 'error', message, remedy }, ...findings]
+  },
+}
+
+function hasManyDead({ live, dead }: TableCondition): boolean {
+  return dead > FEW_DEAD && dead > live / 2
+}
+
+function judge(condition: TableCondition, schema: string, oldest?: OldTransaction): Found[] {
+  const { name, live, dead, isSwitchedOff } = condition
+  const own = `${quoteName(schema)}.${quoteName(name)}`
+  const findings: Found[] = []
+  if (isSwitchedOff) {
+    findings.push({
+      severity: 'error',
+      message: `autovacuum is switched off for ${name}`,
+      remedy: `alter table ${own} reset (autovacuum_enabled)`,
+    })
+  }
+  if (hasManyDead(condition)) {
+    const cause = oldest
+      ? `what keeps vacuum from removing them may be the oldest transaction, ${describeTransaction(oldest)}: ${endTransaction(oldest)}; or a replication slot, which doctor names too`
+      : 'no open transaction was seen that would keep vacuum from removing them; look for replication slots, which doctor names too'
+    const share = formatBytes((condition.bytes * dead) / (live + dead))
+    findings.push({
+      severity: 'warning',
+      message: `${name} has about ${dead} dead rows beside ${live} live ones, some ${share} of its ${formatBytes(condition.bytes)}`,
+      remedy: `${cause}; then vacuum (analyze) ${own}`,
+    })
+  }
+  return [...findings, ...judgeSpace(condition, own)]
+}
+
+// Lower bounds: what is above them cannot be rows.
+function judgeSpace({ name, live, dead, heapBytes, indexBytes }: TableCondition, own: string) {
+  const rows = live + dead
+  // Postgres has not counted yet.
+  if (rows === 0) return []
+  const findings: Found[] = []
+  const emptyHeap = heapBytes - rows * LARGEST_ROW_BYTES
+  const emptyIndexes = indexBytes - rows * INDEXED_ROW_BYTES
+  if (emptyHeap > SMALL_BYTES) {
+    findings.push({
+      severity: 'warning',
+      message: `at least ${formatBytes(emptyHeap)} of ${name} are empty space; new events reuse it, and it is not given back`,
+      remedy: `vacuum full ${own} at a quiet hour, as it locks the table; partitions give space back by themselves`,
+    })
+  }
+  if (emptyIndexes > SMALL_BYTES) {
+    findings.push({
+      severity: 'warning',
+      message: `at least ${formatBytes(emptyIndexes)} of the indexes of ${name} are empty space`,
+      remedy: `reindex table concurrently ${own}`,
+    })
+  }
+  return findings
+}

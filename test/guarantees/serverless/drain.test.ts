@@ -1,0 +1,112 @@
+// drain(): a scheduled function sends what is due, whichever process committed it, until nothing more can be sent now or its time
+// is over, and says what it delivered.
+import { expect, it } from 'vitest'
+import { postgresJs } from '../../../src/drivers/postgres-js.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { acked, failedAs, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
+import { ALL_DRIVERS } from '../../support/drivers.ts'
+import { describeEach, useFixture } from '../../support/fixture.ts'
+import { openClient } from '../../support/servers/database.ts'
+import { blockedHandler } from '../../support/timing/blocked-handler.ts'
+import { waitUntil } from '../../support/timing/wait-until.ts'
+
+/** The test ends by what it sees, never by this. */
+const LONG = { timeout: '2m' } as const
+/** Long enough for a busy machine to begin a send, and over while the send hangs. */
+const SHORT = { timeout: '2s' } as const
+const NOTHING = { delivered: 0, failed: 0, dead: 0, timedOut: false }
+
+describeEach(ALL_DRIVERS, (fixture) => {
+  it('goes on until nothing is due, in order, and says how many were delivered', async () => {
+    const writer = fixture.handling({})
+    const events = Array.from({ length: 25 }, (_, payload) =>
+      newEvent({ aggregateId: `order-${payload % 2}`, payload }),
+    )
+    await writer.withOutbox(async (_, emit) => emit(events))
+    const publisher = scriptedPublisher(acked)
+    const outbox = fixture.outbox({ publisher, batchSize: 4 })
+    expect(await outbox.drain(LONG)).toEqual({ ...NOTHING, delivered: 25 })
+    const sent = publisher.batches.flat() as number[]
+    for (const rest of [0, 1]) {
+      const lane = sent.filter((payload) => payload % 2 === rest)
+      expect(lane).toEqual(lane.toSorted((a, b) => a - b))
+    }
+    expect(await outbox.drain(LONG)).toEqual(NOTHING)
+  })
+})
+
+const fixture = useFixture()
+const save = (...events: Parameters<typeof newEvent>[0][]) =>
+  fixture.handling({}).withOutbox(async (_, emit) => emit(events.map((one) => newEvent(one))))
+
+it('counts what was refused and what died apart from what was delivered', async () => {
+  await save({ type: 'Fine' }, { type: 'Refused' }, { type: 'Poison' }, { type: 'Poison' })
+  const publisher = scriptedPublisher((event) => {
+    if (event.type === 'Refused') return failedAs('rejected')
+    return event.type === 'Poison' ? failedAs('permanent') : acked(event)
+  })
+  const outbox = fixture.outbox({ publisher })
+  expect(await outbox.drain(LONG)).toEqual({ ...NOTHING, delivered: 1, failed: 1, dead: 2 })
+})
+
+it('survives a send that fails once, and gives up on a broker that fails a probe', async () => {
+  await save({ payload: 1 }, { payload: 2 })
+  let failures = 1
+  const publisher = scriptedPublisher((event) =>
+    failures-- > 0 ? failedAs('transient') : acked(event),
+  )
+  const outbox = fixture.outbox({ publisher })
+  expect(await outbox.drain(LONG)).toEqual({ ...NOTHING, delivered: 2 })
+  await save({ payload: 3 })
+  failures = Number.POSITIVE_INFINITY
+  expect(await outbox.drain(LONG)).toEqual(NOTHING)
+  expect(publisher.batches.at(-1)).toEqual([3])
+})
+
+it('does not wait for a topic that is away and has nothing left', async () => {
+  await save({ topic: 'away' })
+  const publisher = scriptedPublisher(() => failedAs('transient', 'topic'))
+  const outbox = fixture.outbox({ publisher })
+  await outbox.pollOnce()
+  await fixture.sql`delete from outbox`
+  expect(await outbox.drain(LONG)).toEqual(NOTHING)
+  expect(publisher.batches).toHaveLength(1)
+})
+
+it('sends nothing to a paused topic', async () => {
+  await save({ topic: 'paused' }, { topic: 'open' })
+  const outbox = fixture.outbox({ publisher: scriptedPublisher(acked) })
+  await outbox.pause('paused')
+  const drained = await outbox.drain(LONG)
+  await outbox.resume('paused')
+  expect(drained).toEqual({ ...NOTHING, delivered: 1 })
+})
+
+it('ends in time although a send hangs, and keeps its lease until that has settled', async () => {
+  await save({})
+  const { handler, started, release } = blockedHandler()
+  const outbox = fixture.handling({ OrderCompleted: handler })
+  const drained = outbox.drain(SHORT)
+  await started
+  expect(await drained).toEqual({ ...NOTHING, timedOut: true })
+  expect(outbox.activity()).toMatchObject([{ inFlight: 1 }])
+  expect(await fixture.outbox({ publisher: scriptedPublisher(acked) }).drain(LONG)).toEqual(NOTHING)
+  release()
+  await waitUntil(() => outbox.activity()[0]!.inFlight === 0, { message: 'it was recorded' })
+  expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
+})
+
+it('sends nothing with enabled: false', async () => {
+  await save({})
+  const outbox = fixture.outbox({ publisher: scriptedPublisher(acked), enabled: false })
+  expect(await outbox.drain(LONG)).toEqual(NOTHING)
+  expect(await fixture.rows()).toMatchObject([{ status: 'pending' }])
+})
+
+it('rejects when the database fails', async () => {
+  const client = openClient(fixture.url)
+  const db = postgresJs(client) as never
+  const outbox = fixture.outbox({ publisher: scriptedPublisher(acked), db })
+  await client.end()
+  await expect(outbox.drain(LONG)).rejects.toMatchObject({ code: 'STORE_FAILED' })
+})

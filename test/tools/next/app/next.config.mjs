@@ -1,0 +1,2 @@
+// The package reads files beside its own.
+export default { serverExternalPackages: ['aftercommit'], typescript: { ignoreBuildErrors: true } }

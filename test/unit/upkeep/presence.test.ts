@@ -1,0 +1,199 @@
+import { readFile } from 'node:fs/promises'
+import { performance } from 'node:perf_hooks'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { Pauses } from '../../../src/delivery/pauses.ts'
+import type { Pause } from '../../../src/index.ts'
+import { Lifecycle } from '../../../src/lifecycle.ts'
+import { resolveOptions } from '../../../src/options/options.ts'
+import { routerPublisher } from '../../../src/publishers/router.ts'
+import { backgroundLoops } from '../../../src/runtime/background.ts'
+import { Bell } from '../../../src/runtime/bell.ts'
+import { silentLogger } from '../../../src/runtime/logger.ts'
+import type { InstanceReport, OwnInstance } from '../../../src/store/outbox/control-store.ts'
+import { Presence } from '../../../src/upkeep/presence.ts'
+import { acked, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  vi.spyOn(performance, 'now').mockImplementation(() => Date.now())
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
+
+const ORDERS: Pause = { topic: 'orders', since: new Date(0), by: null, reason: null }
+
+const NOTHING_DONE: InstanceReport = {
+  inFlight: 0,
+  circuits: [],
+  published: { immediate: 0, fallback: 0 },
+  failed: 0,
+  dead: 0,
+  duplicates: 0,
+  latency: [],
+}
+
+/** A database that answers after `takesMs`, or is away. */
+function setUp() {
+  const database = { paused: [ORDERS], isAway: false, takesMs: 0 }
+  const beats: OwnInstance[] = []
+  const left: string[] = []
+  const control = {
+    async beat(self: OwnInstance) {
+      beats.push(self)
+      if (database.takesMs > 0) {
+        await new Promise((resolve) => setTimeout(resolve, database.takesMs))
+      }
+      if (database.isAway) throw new Error('away')
+      return database.paused
+    },
+    pauses: async () => database.paused,
+    leave: async (id: string) => void left.push(id),
+  }
+  const one = () => scriptedPublisher(acked)
+  const options = resolveOptions({
+    db: { execute: async () => [], transaction: async () => {} },
+    publisher: routerPublisher({
+      publishers: { kafka: one(), rabbit: one() },
+      routes: { orders: 'kafka' },
+      otherwise: 'rabbit',
+    }),
+    threshold: '9s',
+    workerId: 'mine',
+    poller: false,
+    logger: silentLogger,
+  })
+  const lifecycle = new Lifecycle(silentLogger)
+  const pauses = new Pauses({ lifecycle, logger: silentLogger, bell: new Bell() })
+  const newLoop = backgroundLoops(silentLogger)
+  const report = () => ({ ...NOTHING_DONE, failed: beats.length })
+  const presence = new Presence({
+    control,
+    options,
+    pauses,
+    reporter: { report },
+    lifecycle,
+    newLoop,
+  })
+  return { presence, pauses, lifecycle, database, beats, left }
+}
+
+it('knows the pauses when it has entered, and beats no more than once in ten seconds', async () => {
+  const { presence, pauses, beats, left } = setUp()
+  await presence.enter()
+  expect(pauses.isPaused('orders')).toBe(true)
+  expect(beats).toHaveLength(1)
+  await vi.advanceTimersByTimeAsync(100_000)
+  expect(beats).toHaveLength(11)
+  expect(beats.map(({ report }) => report.failed)).toEqual([...beats.keys()])
+  await presence.leave()
+  await vi.advanceTimersByTimeAsync(100_000)
+  expect(beats).toHaveLength(11)
+  expect(left).toEqual([beats[0]!.id])
+})
+
+it('describes itself: where it runs, what it publishes, and the settings that all must share', async () => {
+  const { presence, beats } = setUp()
+  await presence.enter()
+  await vi.advanceTimersByTimeAsync(10_000)
+  await presence.leave()
+  const file = await readFile(new URL('../../../package.json', import.meta.url), 'utf8')
+  const { version } = JSON.parse(file) as { version: string }
+  expect(beats[1]).toEqual({
+    id: beats[0]!.id,
+    workerId: 'mine',
+    host: expect.any(String) as string,
+    pid: process.pid,
+    version,
+    upMs: 10_000,
+    publishers: [
+      { name: 'kafka', topics: ['orders'] },
+      { name: 'rabbit', topics: null },
+    ],
+    immediate: true,
+    poller: false,
+    settings: {
+      relay: 'outbox',
+      order: 'aggregate',
+      onDeadLetter: 'continue',
+      lockKeys: false,
+      retention: 7 * 86_400_000,
+      deadLetterTopic: null,
+      threshold: 9_000,
+      cleanup: true,
+    },
+    report: { ...NOTHING_DONE, failed: 1 },
+  })
+})
+
+it('obeys the last known pauses while the database is away, and goes on trying', async () => {
+  const { presence, pauses, database, beats } = setUp()
+  await presence.enter()
+  database.isAway = true
+  database.paused = []
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(pauses.isPaused('orders')).toBe(true)
+  expect(beats.length).toBeGreaterThan(10)
+  database.isAway = false
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect(pauses.isPaused('orders')).toBe(false)
+  await presence.leave()
+})
+
+it('begins a beat every ten seconds, however long one takes', async () => {
+  const { presence, database, beats } = setUp()
+  await presence.enter()
+  database.takesMs = 3_000
+  await vi.advanceTimersByTimeAsync(30_000)
+  expect(beats).toHaveLength(4)
+  database.takesMs = 0
+  await vi.advanceTimersByTimeAsync(3_000)
+  await presence.leave()
+})
+
+it('beats within a second of a circuit that opens or closes, once for all of them', async () => {
+  const { presence, lifecycle, beats } = setUp()
+  await presence.enter()
+  const orders = { publisher: 'kafka', topic: 'orders' }
+  const error = new Error('away')
+  lifecycle.tell('circuit:open', { ...orders, error })
+  lifecycle.tell('circuit:open', { ...orders, topic: 'payments', error })
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(beats).toHaveLength(2)
+  // A probe failed: no news.
+  lifecycle.tell('circuit:open', { ...orders, error })
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect(beats).toHaveLength(2)
+  lifecycle.tell('circuit:closed', orders)
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(beats).toHaveLength(3)
+  await vi.advanceTimersByTimeAsync(9_999)
+  expect(beats).toHaveLength(3)
+  await presence.leave()
+})
+
+it('is not there if its first beat fails, and is a new instance with each start', async () => {
+  const { presence, database, beats, left } = setUp()
+  database.isAway = true
+  await expect(presence.enter()).rejects.toThrow('away')
+  await vi.advanceTimersByTimeAsync(20_000)
+  await presence.leave()
+  expect([beats.length, left]).toEqual([1, []])
+  database.isAway = false
+  await presence.enter()
+  await presence.leave()
+  expect(left).toEqual([beats[1]!.id])
+  expect(beats[1]!.id).not.toBe(beats[0]!.id)
+})
+
+it('reads the pauses only where no beat does', async () => {
+  const { presence, pauses, database } = setUp()
+  await presence.readPauses()
+  expect(pauses.isPaused('orders')).toBe(true)
+  await presence.enter()
+  database.paused = []
+  await presence.readPauses()
+  expect(pauses.isPaused('orders')).toBe(true)
+  await presence.leave()
+})
