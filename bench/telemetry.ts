@@ -1,8 +1,10 @@
 // npm run bench:telemetry: what counting and tracing cost at 64 units of work at once. All kinds take turns in one process
-// on one Postgres and one Kafka, in short slices, so that whatever the machine does meanwhile meets them all. `off` takes part
-// twice: how far the two are apart is the noise of the figures.
+// on one Postgres and one Kafka, in short slices, so that whatever the machine does meanwhile meets them all. Each unit of
+// work runs in a request that is traced already, in every kind. `off` takes part twice: how far the two are apart is the
+// noise of the figures.
+import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { context } from '@opentelemetry/api'
+import { context, ROOT_CONTEXT, trace, TraceFlags } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { ExportResultCode } from '@opentelemetry/core'
 import {
@@ -12,11 +14,11 @@ import {
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics'
 import {
+  AlwaysOnSampler,
   BasicTracerProvider,
   BatchSpanProcessor,
   ParentBasedSampler,
   type SpanExporter,
-  TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base'
 import { Registry } from 'prom-client'
 import { kafkaPublisher } from '../dist/publishers/kafka/kafka-publisher.js'
@@ -62,32 +64,56 @@ function counting() {
   return new MeterProvider({ readers: [reader] })
 }
 
-function tracing(ratio: number) {
-  return new BasicTracerProvider({
-    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
+function traced() {
+  const tracerProvider = new BasicTracerProvider({
+    sampler: new ParentBasedSampler({ root: new AlwaysOnSampler() }),
     spanProcessors: [new BatchSpanProcessor(nowhere)],
   })
+  return otel({ metrics: false, tracerProvider })
 }
 
-function traced(ratio: number) {
-  return otel({ metrics: false, tracerProvider: tracing(ratio) })
+interface Kind extends Watched {
+  /** One in how many requests is sampled. */
+  readonly sampledIn: number
 }
 
-function kinds(): Record<string, Watched> {
+/** Runs the unit of work as the handler of a traced request does. */
+function inRequests(contender: Contender, { sampledIn }: Kind): Contender {
+  let requests = 0
+  return {
+    ...contender,
+    unit(events, committed) {
+      requests += 1
+      const request = {
+        traceId: randomBytes(16).toString('hex'),
+        spanId: randomBytes(8).toString('hex'),
+        traceFlags: requests % sampledIn === 0 ? TraceFlags.SAMPLED : TraceFlags.NONE,
+      }
+      const inside = trace.setSpanContext(ROOT_CONTEXT, request)
+      return context.with(inside, () => contender.unit(events, committed))
+    },
+  }
+}
+
+function kinds(): Record<string, Kind> {
   const registry = new Registry()
   return {
-    off: {},
-    'off again': {},
-    'otel metrics': { telemetry: otel({ traces: false, meterProvider: counting() }) },
+    off: { sampledIn: 100 },
+    'off again': { sampledIn: 100 },
+    'otel metrics': {
+      sampledIn: 100,
+      telemetry: otel({ traces: false, meterProvider: counting() }),
+    },
     prometheus: {
+      sampledIn: 100,
       watch(outbox) {
         prometheusMetrics(outbox, { registry })
         const scrape = setInterval(() => void registry.metrics(), SCRAPE_MS)
         closeLater(async () => clearInterval(scrape))
       },
     },
-    'otel traces, 1 % sampled': { telemetry: traced(0.01) },
-    'otel traces, all sampled': { telemetry: traced(1) },
+    'otel traces, 1 % sampled': { sampledIn: 100, telemetry: traced() },
+    'otel traces, all sampled': { sampledIn: 1, telemetry: traced() },
   }
 }
 
@@ -113,7 +139,7 @@ async function measure({ rounds, units }: { rounds: number; units: number }) {
   const contenders = new Map<string, Contender>()
   for (const [name, kind] of Object.entries(kinds())) {
     const publisher = kafkaPublisher({ kafka: stage.kafka })
-    const contender = await makeAftercommit(stage, publisher, kind)
+    const contender = inRequests(await makeAftercommit(stage, publisher, kind), kind)
     await contender.start()
     closeLater(() => contender.stop())
     contenders.set(name, contender)

@@ -37,10 +37,16 @@ export class Spans {
     this.#baggage = baggage
   }
 
-  /** Returns the headers that name the span. An event with a trace context of its own gets neither. */
+  /**
+   * Returns the headers that name the span. An event with a trace context of its own gets neither. In a request that is
+   * not sampled nobody would see the span, so its event carries the context of the request: that saves most of the cost.
+   */
   create({ id, type, topic, system, headers }: CreatedEvent): TextHeaders | null {
     if ('traceparent' in headers) return null
     const request = context.active()
+    const baggage = this.#baggage ? request : null
+    const around = trace.getSpan(request)
+    if (around && isUnsampled(around)) return toHeaders(around.spanContext(), baggage)
     const attributes = {
       ...operation(OPERATIONS.create, system, topic),
       [ATTRIBUTES.messageId]: id,
@@ -51,7 +57,7 @@ export class Spans {
     const spanContext = span.spanContext()
     span.end()
     if (!trace.isSpanContextValid(spanContext)) return null
-    return toHeaders(spanContext, this.#baggage ? request : null)
+    return toHeaders(spanContext, baggage)
   }
 
   send(batch: SentBatch, publish: () => void): End<readonly PublishResult[]> {
@@ -137,6 +143,12 @@ export class Spans {
     const options = { kind: SpanKind.CONSUMER, attributes, links }
     return run(this.#tracer.startSpan(named, options, parent), parent)
   }
+}
+
+function isUnsampled(span: Span): boolean {
+  const spanContext = span.spanContext()
+  const isSampled = (spanContext.traceFlags & TraceFlags.SAMPLED) !== 0
+  return !isSampled && !span.isRecording() && trace.isSpanContextValid(spanContext)
 }
 
 function operation(

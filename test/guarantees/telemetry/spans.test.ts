@@ -1,9 +1,16 @@
 // Spans where there is no broker, where another span is active already, and where something fails.
-import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import {
+  context,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  TraceFlags,
+} from '@opentelemetry/api'
 import { expect, it } from 'vitest'
 import { otel } from '../../../src/telemetry/otel/otel.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
-import { failedAs, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
+import { acked, failedAs, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
 import { useFixture } from '../../support/fixture.ts'
 import { useInbox } from '../../support/inbox.ts'
 import { useOpenTelemetry } from '../../support/open-telemetry.ts'
@@ -77,6 +84,21 @@ it('records the kind of an error, and never its message', async () => {
     return { name, attributes, status, events }
   })
   expect(JSON.stringify(recorded)).not.toContain('4711')
+})
+
+it('hands on the context of a request that is not sampled, without a span of its own', async () => {
+  const outbox = fixture.outbox({
+    publisher: scriptedPublisher(acked),
+    telemetry: otel(),
+  })
+  const unsampled = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' }
+  const inside = trace.setSpanContext(ROOT_CONTEXT, { ...unsampled, traceFlags: TraceFlags.NONE })
+  await context.with(inside, () => outbox.withOutbox(async (_, emit) => emit(newEvent())))
+  await outbox.pollOnce()
+  const [row] = await fixture.sql`select headers, status from outbox`
+  const traceparent = `00-${unsampled.traceId}-${unsampled.spanId}-00`
+  expect(row).toEqual({ status: 'published', headers: { traceparent } })
+  expect(spans()).toEqual([])
 })
 
 it('does not count an event as failed that was held back', async () => {
