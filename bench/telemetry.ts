@@ -4,7 +4,7 @@
 // noise of the figures.
 import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { context, ROOT_CONTEXT, trace, TraceFlags } from '@opentelemetry/api'
+import { context, ROOT_CONTEXT, SpanKind, trace, TraceFlags, type Tracer } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { ExportResultCode } from '@opentelemetry/core'
 import {
@@ -64,21 +64,22 @@ function counting() {
   return new MeterProvider({ readers: [reader] })
 }
 
-function traced() {
-  const tracerProvider = new BasicTracerProvider({
+function tracing() {
+  return new BasicTracerProvider({
     sampler: new ParentBasedSampler({ root: new AlwaysOnSampler() }),
     spanProcessors: [new BatchSpanProcessor(nowhere)],
   })
-  return otel({ metrics: false, tracerProvider })
 }
 
 interface Kind extends Watched {
   /** One in how many requests is sampled. */
   readonly sampledIn: number
+  /** Begins and ends a span of the application's own in each request. */
+  readonly ownSpan?: Tracer
 }
 
 /** Runs the unit of work as the handler of a traced request does. */
-function inRequests(contender: Contender, { sampledIn }: Kind): Contender {
+function inRequests(contender: Contender, { sampledIn, ownSpan }: Kind): Contender {
   let requests = 0
   return {
     ...contender,
@@ -90,7 +91,10 @@ function inRequests(contender: Contender, { sampledIn }: Kind): Contender {
         traceFlags: requests % sampledIn === 0 ? TraceFlags.SAMPLED : TraceFlags.NONE,
       }
       const inside = trace.setSpanContext(ROOT_CONTEXT, request)
-      return context.with(inside, () => contender.unit(events, committed))
+      return context.with(inside, () => {
+        ownSpan?.startSpan('order', { kind: SpanKind.PRODUCER }).end()
+        return contender.unit(events, committed)
+      })
     },
   }
 }
@@ -112,8 +116,18 @@ function kinds(): Record<string, Kind> {
         closeLater(async () => clearInterval(scrape))
       },
     },
-    'otel traces, 1 % sampled': { sampledIn: 100, telemetry: traced() },
-    'otel traces, all sampled': { sampledIn: 1, telemetry: traced() },
+    'otel traces, 1 % sampled': {
+      sampledIn: 100,
+      telemetry: otel({ metrics: false, tracerProvider: tracing() }),
+    },
+    'otel traces, all sampled': {
+      sampledIn: 1,
+      telemetry: otel({ metrics: false, tracerProvider: tracing() }),
+    },
+    'off, with one span of the application for each unit, all sampled': {
+      sampledIn: 1,
+      ownSpan: tracing().getTracer('application'),
+    },
   }
 }
 
