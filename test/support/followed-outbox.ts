@@ -7,7 +7,7 @@ import { connect } from './servers/database.ts'
 import { PostgresPair, type StandbyKind } from './servers/postgres-pair.ts'
 import { waitUntil } from './timing/wait-until.ts'
 
-type Seen = Pick<Parameters<Handler>[0], 'payload' | 'seq'>
+type Seen = Pick<Parameters<Handler>[0], 'id' | 'payload' | 'seq'>
 
 export interface FollowedOutbox {
   readonly pair: PostgresPair
@@ -19,6 +19,7 @@ export interface FollowedOutbox {
   readonly emit: (payload: unknown, aggregateId?: string) => Promise<unknown>
   /** Emits until it commits: the server may be away. */
   readonly insist: (payload: unknown) => Promise<void>
+  /** Resolves when they are handled and recorded: a server that dies before the record sends an event again. */
   readonly delivered: (...payloads: readonly unknown[]) => Promise<void>
   /** Resolves when the standby has everything. */
   readonly replicated: () => Promise<void>
@@ -37,7 +38,7 @@ export async function startFollowed(
   const seen: Seen[] = []
   const note: Handler = async (event, context) => {
     await handle?.(event, context)
-    seen.push({ payload: event.payload, seq: event.seq })
+    seen.push({ id: event.id, payload: event.payload, seq: event.seq })
   }
   const outbox = createOutbox({
     db,
@@ -49,11 +50,14 @@ export async function startFollowed(
     pollInterval: '200ms',
     ...rest,
   })
+  const recorded = new Set<string>()
+  outbox.events.on('event:published', ({ event }) => void recorded.add(event.id))
   await outbox.start()
 
   const emit = (payload: unknown, aggregateId = 'one') =>
     outbox.withOutbox((_, into) => into(newEvent({ aggregateId, payload })))
-  const isSeen = (payload: unknown) => seen.some((one) => one.payload === payload)
+  const isDelivered = (payload: unknown) =>
+    seen.some((one) => one.payload === payload && recorded.has(one.id))
   return {
     pair,
     outbox,
@@ -69,7 +73,7 @@ export async function startFollowed(
       await waitUntil(commits, { message: `${String(payload)} is committed` })
     },
     async delivered(...payloads) {
-      await waitUntil(() => payloads.every(isSeen), { message: `${payloads.join()} arrived` })
+      await waitUntil(() => payloads.every(isDelivered), { message: `${payloads.join()} is delivered` })
     },
     async replicated() {
       const isDone = async () => {
