@@ -1,6 +1,7 @@
 // A transaction that the application began, of any supported client, whichever the outbox itself is on. Types and checks
 // describe the clients by their shape: importing theirs would make every user install them.
 import { noTransaction } from '../errors.ts'
+import { Turns } from '../runtime/turns.ts'
 import type { Executor } from './driver.ts'
 import { execute, sessionOf } from './drizzle.ts'
 import { isKysely, kyselyExecutor, type KyselyOwn } from './kysely-query.ts'
@@ -37,15 +38,17 @@ export function executorOf(tx: unknown): Executor {
 
 function executorIn(tx: unknown): Executor | null {
   if (isKysely(tx)) return kyselyExecutor(tx)
-  if (isKnex(tx)) return inTurn(knexExecutor(tx))
-  if (isPrisma(tx)) return inTurn(prismaExecutor(tx))
+  if (isKnex(tx)) return inTurn(tx, knexExecutor(tx))
+  if (isPrisma(tx)) return inTurn(tx, prismaExecutor(tx))
   if (isTypeormSource(tx)) return null
-  if (isTypeorm(tx)) return inTurn(typeormExecutor(tx))
+  if (isTypeorm(tx)) return inTurn(tx, typeormExecutor(tx))
   // Drizzle's database has no rollback().
   if (has(tx, 'execute') && has(tx, 'rollback')) {
     // Not prepared: that would go past the guard of a transaction that another outbox watches.
     const executor: Executor = { query: (statement) => execute(tx as DrizzleOwn, statement) }
-    return has(sessionOf(tx as object)?.client, 'unsafe') ? executor : inTurn(executor)
+    return has(sessionOf(tx as object)?.client, 'unsafe')
+      ? executor
+      : inTurn(tx as object, executor)
   }
   // Of postgres.js's clients only the one with all connections can begin(), and of ours only a database can.
   if (has(tx, 'begin')) return null
@@ -56,21 +59,24 @@ function executorIn(tx: unknown): Executor | null {
   }
   // Only a pool counts its connections.
   if (has(tx, 'query') && !('totalCount' in (tx as object))) {
-    return inTurn({ query: (statement) => queryNodePostgres(tx as NodePostgresClient, statement) })
+    const client = tx as NodePostgresClient
+    return inTurn(client, { query: (statement) => queryNodePostgres(client, statement) })
   }
   return null
 }
 
-/** node-postgres warns of a query that is sent while another one is under way. */
-function inTurn(executor: Executor | null): Executor | null {
+const turns = new WeakMap<object, Turns>()
+
+/**
+ * node-postgres warns of a query that is sent while another one is under way. The statements of one call stay together, also
+ * if the application makes several calls at once on the same transaction.
+ */
+function inTurn(tx: object, executor: Executor | null): Executor | null {
   if (!executor) return null
-  let last: Promise<unknown> = Promise.resolve()
+  const own = turns.get(tx) ?? new Turns()
+  turns.set(tx, own)
   return {
-    query: (statement, options) => {
-      const next = last.then(() => executor.query(statement, options))
-      last = next.catch(() => {})
-      return next
-    },
+    query: (statement, options) => own.take(() => executor.query(statement, options)),
   }
 }
 

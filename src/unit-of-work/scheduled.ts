@@ -29,8 +29,8 @@ export class ScheduledDesk {
    * Cancels a scheduled event, so that it never goes out. Inside a unit of work, it is part of that, and is undone if that
    * rolls back. Returns false if the event has gone out or is about to, if it was cancelled before, or if there is none.
    */
-  async cancel(id: string): Promise<boolean> {
-    requireId(id)
+  async cancel(given: string): Promise<boolean> {
+    const id = requireId(given)
     const { db, store, units } = this.#parts
     const level = units.here
     if (level) return await this.#cancelAt(level, id)
@@ -43,8 +43,8 @@ export class ScheduledDesk {
   }
 
   /** Cancels a scheduled event in a transaction that your own code began, or in that of a unit of work. */
-  async cancelIn(tx: OwnTransaction, id: string): Promise<boolean> {
-    requireId(id)
+  async cancelIn(tx: OwnTransaction, given: string): Promise<boolean> {
+    const id = requireId(given)
     const { store, units } = this.#parts
     const level = levelOf(tx)
     if (level?.owner === units) return await this.#cancelAt(level, id)
@@ -57,6 +57,8 @@ export class ScheduledDesk {
   }
 }
 
-function requireId(id: unknown): void {
+/** As emit() returns it: an application may keep it in capitals. */
+function requireId(id: unknown): string {
   requireIds('id', typeof id === 'string' ? id : [id])
+  return (id as string).toLowerCase()
 }

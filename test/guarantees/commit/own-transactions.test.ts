@@ -162,6 +162,25 @@ describeEach(ALL_DRIVERS, (fixture) => {
     )
   })
 
+  it('saves what several calls of emitIn() emit at once into one transaction, while cancelIn() runs beside them', async () => {
+    const { outbox, published } = await running(fixture)
+    const { scheduled } = outbox
+    const later = newEvent({ deliverAfter: '1h' })
+    const planned = await outbox.withOutbox(async (_, emit) => emit(later))
+    const ids = await begin(fixture.db, async (tx) => {
+      const [first, isCancelled, ...others] = await Promise.all([
+        outbox.emitIn(tx, newEvent()),
+        scheduled.cancelIn(tx, planned),
+        outbox.emitIn(tx, newEvent()),
+        outbox.emitIn(tx, newEvent()),
+      ])
+      expect(isCancelled).toBe(true)
+      return [first, ...others]
+    })
+    await arrival(published, ids)
+    expect(new Set((await fixture.rows()).map(({ id }) => id))).toEqual(new Set(ids))
+  })
+
   it('publishes nothing of emitIn() after a rollback, of the transaction or of a savepoint', async () => {
     const { outbox, published } = await running(fixture)
     const rolledBack = begin(fixture.db, async (tx) => {
