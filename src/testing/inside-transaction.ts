@@ -2,6 +2,8 @@
 // statement of the outbox runs in that transaction too, so it sees what was "committed" there.
 import { databaseOf } from '../drivers/database-of.ts'
 import type { AnyDatabase, Database, OpenTransaction, TransactionOf } from '../drivers/driver.ts'
+import { Turns } from '../runtime/turns.ts'
+import { openOn } from '../unit-of-work/surroundings.ts'
 
 /** A database for createOutbox() inside a transaction, which is also what `outbox.db` is then. */
 type Inside<TDb extends AnyDatabase> = Database<TransactionOf<TDb>, TransactionOf<TDb>>
@@ -43,11 +45,15 @@ export function insideTransaction<TDb extends AnyDatabase>(
 }
 
 function inside<TTx>(outer: Database<TTx>, open: OpenTransaction<TTx>): Database<TTx, TTx> {
+  const client = open.tx
+  const turns = new Turns()
   return {
-    client: open.tx,
+    client,
     query: (statement, options) => open.query(statement, options),
-    // Without its settings: they belong to the transaction that has begun already.
-    begin: <T>(work: (inner: OpenTransaction<TTx>) => Promise<T>) => open.savepoint(work),
+    // Without its settings: they belong to the transaction that has begun already. Savepoints that overlapped would undo each
+    // other, so units of work that are begun at once run one after another. One inside another does not wait for that one.
+    begin: <T>(work: (inner: OpenTransaction<TTx>) => Promise<T>) =>
+      openOn(client) ? open.savepoint(work) : turns.take(() => open.savepoint(work)),
     join: (inner) => outer.join(inner),
     watched: (transact) => nestingWith(open.tx as object, transact) as TTx,
     // Savepoints inside it are no transactions of their own.

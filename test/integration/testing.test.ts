@@ -54,6 +54,30 @@ describeEach(ALL_DRIVERS, (fixture) => {
     expect(await fixture.rows()).toEqual([])
   })
 
+  it('keeps units of work apart that are begun at once inside the transaction, and one inside another', async () => {
+    const publisher = recordingPublisher()
+    const { query, nest } = fixture.driver
+    await rolledBack(fixture.db, async (db) => {
+      const outbox = createOutbox({ db, publisher, logger: false })
+      const placed = async (type: string, fails: boolean) => {
+        await outbox.withOutbox(async (tx, emit) => {
+          emit(newEvent({ type }))
+          await query(tx, 'select 1')
+          // A transaction of its own, as on outbox.db outside of a test, although it is inside another one.
+          await nest(outbox.db, async () => outbox.emit(newEvent({ type: `${type}Too` })))
+          if (fails) throw new Error('the business said no')
+        })
+      }
+      const types = ['A', 'B', 'C']
+      const all = await Promise.allSettled(types.map((type) => placed(type, type === 'B')))
+      expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+      await drain(outbox)
+    })
+    const types = new Set(publisher.published.map(({ type }) => type))
+    expect(types.isSupersetOf(new Set(['A', 'C']))).toBe(true)
+    expect(types).not.toContain('B')
+  })
+
   it('rolls back a test that fails, and fails as it does', async () => {
     const failure = new Error('expected 1 to be 2')
     const test = rolledBack(fixture.db, async (db) => {
