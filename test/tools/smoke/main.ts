@@ -1,5 +1,6 @@
 // npm run test:smoke: the packed tarball, installed into an empty folder, on every supported runtime, on the oldest and the
-// newest Drizzle, with every supported Nest, and compiled by the supported compilers. Exit code 1 if any of them failed.
+// newest Drizzle, with every supported Nest, from CommonJS, under Jest, and compiled by the supported compilers. Exit code 1 if
+// any of them failed.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -33,6 +34,20 @@ const nest = (major: string) => [
   'postgres@3',
 ]
 
+/** What any entrance of the package imports. */
+const EVERY_PEER = [
+  ...CLIENTS,
+  STABLE_DRIZZLE,
+  ...['common', 'core'].map((name) => `@nestjs/${name}@11`),
+  'reflect-metadata@0.2',
+  'rxjs@7',
+  'kysely@0.28',
+  'knex@3',
+  'typeorm@1',
+  '@platformatic/kafka@1',
+]
+const JEST = ['postgres@3', 'jest@30']
+
 interface Case {
   readonly name: string
   readonly packages: readonly string[]
@@ -59,6 +74,29 @@ const compiledWithNest = (major: string): Case => ({
   command: ['tsc', '-p', 'tsconfig.nest.json'],
   needsDatabase: false,
 })
+const fromCommonJs = (version: string): Case => ({
+  name: `CommonJS on Node ${version}`,
+  packages: [...EVERY_PEER, `node@${version}`],
+  command: ['./node_modules/.bin/node', 'require.cjs'],
+  needsDatabase: false,
+})
+const underJest = (
+  version: string,
+  config: string,
+  packages: readonly string[],
+  flags: readonly string[],
+): Case => ({
+  name: `Jest on Node ${version}`,
+  packages: [...JEST, ...packages, `node@${version}`],
+  command: [
+    './node_modules/.bin/node',
+    ...flags,
+    './node_modules/jest/bin/jest.js',
+    '--config',
+    config,
+  ],
+  needsDatabase: true,
+})
 const compiled = (version: string): Case => ({
   name: `TypeScript ${version}`,
   packages: [...CLIENTS, '@types/pg@8', '@types/node@20', `typescript@${version}`],
@@ -73,6 +111,10 @@ const CASES: readonly Case[] = [
     onRuntime(`Node ${version}`, './node_modules/.bin/node', [STABLE_DRIZZLE, `node@${version}`]),
   ),
   onRuntime('Bun', './node_modules/.bin/bun', [STABLE_DRIZZLE, 'bun@1']),
+  // The oldest that the package supports.
+  fromCommonJs('20.19.0'),
+  underJest('20.19.0', 'jest.transformed.cjs', ['@swc/core@1', '@swc/jest@0.2'], []),
+  underJest('24', 'jest.plain.cjs', [], ['--experimental-vm-modules']),
   compiled('5.9'),
   compiled('7'),
   ...['11', '12'].flatMap((major) => [onNest(major), compiledWithNest(major)]),
