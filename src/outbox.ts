@@ -31,6 +31,7 @@ import {
   resolveOptions,
 } from './options/options.ts'
 import type { MigrateOptions } from './store/migrate.ts'
+import { typesHandledBy } from './publishers/handlers.ts'
 import type { Instance, Pause } from './store/outbox/control-store.ts'
 import type { Store } from './store/outbox/outbox-store.ts'
 import { postgresStore } from './store/outbox/postgres.ts'
@@ -54,6 +55,7 @@ import { Reporter } from './upkeep/reporter.ts'
 import { reroute, type RerouteParts, type RerouteResult } from './upkeep/reroute.ts'
 import { outboxRound, Retention } from './upkeep/retention.ts'
 import { compareSettings } from './upkeep/shared-settings.ts'
+import { warnOfUncalled } from './upkeep/uncalled-handlers.ts'
 import { Unrouted } from './upkeep/unrouted.ts'
 
 /** The limit for closing connections, after everything has been sent or given up. */
@@ -153,6 +155,8 @@ class HybridOutbox<
 
     compareSettings(db.client, options)
     if (options.orderScopes) reportHeldBack(lifecycle, options.orderScopes, logger)
+    for (const one of options.destinations)
+      warnOfUncalled(options, [one], typesHandledBy(one.publisher), logger)
     const unrouted = new Unrouted(store, options.routedTopics, logger)
     this.#options = options
     this.#logger = logger

@@ -49,6 +49,21 @@ export function topicByRule(event: NewEvent, rule: TopicRule): string {
   throw noRoute(event, `has no topic: ${remedy}, or set a topic on the event`)
 }
 
+/** The topic of events of this type, as far as it is known without one of them: from the catalog, or from a table that names it. */
+export function topicOfType(
+  type: string,
+  rule: TopicRule,
+  catalog: EventCatalog | null,
+): string | null {
+  const declaration = catalog?.[type]
+  if (declaration) {
+    return (
+      declaration.topic ?? topicByName({ type, aggregateType: declaration.aggregate }, rule) ?? null
+    )
+  }
+  return typeof rule === 'object' ? (rule.byType?.[type] ?? null) : null
+}
+
 /** For an event whose topic has no publisher: it would be saved and never sent. */
 export function unroutedError(event: Named, topic: string, routed: ReadonlySet<string>) {
   return noRoute(
@@ -81,10 +96,9 @@ export function checkRoutes(rules: {
     }
     if (catalog) checkTable(rule, catalog)
   }
-  for (const [type, declaration] of Object.entries(catalog ?? {})) {
-    const { aggregate: aggregateType } = declaration
-    const topic = declaration.topic ?? topicByName({ type, aggregateType }, rule)
-    if (topic !== undefined) requireRouted(`the topic of the event '${type}'`, topic)
+  for (const [type, { aggregate: aggregateType }] of Object.entries(catalog ?? {})) {
+    const topic = topicOfType(type, rule, catalog)
+    if (topic !== null) requireRouted(`the topic of the event '${type}'`, topic)
     else if (typeof rule !== 'function') {
       throw new OutboxOptionsError(
         `the event '${type}' of the aggregate '${aggregateType}' has no topic: the table given as topic lists neither name; add one of them, or declare a topic`,

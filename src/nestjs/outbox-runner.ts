@@ -3,6 +3,7 @@
 import type { DiscoveryService } from '@nestjs/core'
 import { suggest } from '../checks/checks.ts'
 import { partsOf } from '../upkeep/own-parts.ts'
+import { warnOfUncalled } from '../upkeep/uncalled-handlers.ts'
 import { findHandlers, type FoundHandler, handlersByType, invalid } from './discovery.ts'
 import { bindHandlers } from './nest-handlers.ts'
 import { type AnyOutbox, startsWithApplication } from './options.ts'
@@ -40,10 +41,12 @@ export class OutboxRunner {
   }
 
   #bind(found: readonly FoundHandler[]): void {
-    const { catalog, destinations } = partsOf(this.#outbox)!.options
+    const { options, logger } = partsOf(this.#outbox)!
+    const { catalog, destinations } = options
     const handlers = handlersByType(found, catalog)
     const bound = destinations.filter(({ publisher }) => bindHandlers(publisher, handlers))
-    if (bound.length > 0 || found.length === 0) return
+    if (bound.length > 0) return warnOfUncalled(options, bound, handlers.keys(), logger)
+    if (found.length === 0) return
     throw invalid(
       `${found[0]!.name}() would never be called, because no event goes to handlers; set the publisher of OutboxModule to nestHandlers(), or to a routerPublisher() with nestHandlers() in it`,
     )

@@ -69,7 +69,16 @@ export function handlersPublisher<TEvents extends EventCatalog | undefined = und
   }
   if (options.events !== undefined) checkNames([...handlers.keys()], options.events)
   const timeoutMs = requireDuration('timeout', options.timeout ?? '30s', 1)
-  return publishToHandlers(handlers, timeoutMs, 'add one to handlersPublisher()')
+  const publisher = publishToHandlers(handlers, timeoutMs, 'add one to handlersPublisher()')
+  HANDLED.set(publisher, [...handlers.keys()])
+  return publisher
+}
+
+const HANDLED = new WeakMap<object, readonly string[]>()
+
+/** @internal The event types that a handlersPublisher() has handlers for. None, if it is another publisher. */
+export function typesHandledBy(publisher: Publisher): readonly string[] {
+  return HANDLED.get(publisher) ?? []
 }
 
 /** @internal The publisher behind handlersPublisher() and nestHandlers(). `remedy` says how to add a handler. */

@@ -10,6 +10,7 @@ import {
   OutboxModule,
 } from '../../../src/nestjs/nestjs.ts'
 import { drain, recordingPublisher } from '../../../src/testing/testing.ts'
+import { recordingLogger } from '../../support/doubles/recording-logger.ts'
 import { Mailer, PLACED, place, useNest } from '../../support/nest.ts'
 
 const { closeLater, fixture, options, outboxModule, start } = useNest()
@@ -30,6 +31,20 @@ describe('handlers', () => {
     await drain(outbox)
     expect(app.get(Mailer).sent).toHaveLength(1)
     expect(kafka.published.map(({ type }) => type)).toEqual(['OrderPaid'])
+  })
+
+  it('of a type whose topic goes to a broker are named in a warning', async () => {
+    const logger = recordingLogger()
+    const publisher = routerPublisher({
+      publishers: { kafka: recordingPublisher(), handlers: nestHandlers() },
+      routes: { mail: 'handlers' },
+      otherwise: 'kafka',
+    })
+    const topic = { byType: { OrderPlaced: 'orders' } }
+    await start({ imports: [outboxModule({ publisher, topic, logger })], providers: [Mailer] })
+    expect(logger.lines.filter(({ level }) => level === 'warn')).toMatchObject([
+      { fields: { type: 'OrderPlaced', topic: 'orders', publisher: 'kafka' } },
+    ])
   })
 
   it('are found in controllers and base classes, also when another decorator has replaced them, once for each object', async () => {
