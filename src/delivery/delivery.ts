@@ -14,6 +14,7 @@ import { type BirthLease, type NextStep, tellSaved } from '../unit-of-work/hand-
 import type { Unreachable } from './circuits.ts'
 import { Flush, type FlushResult, type LeftReason } from './flush.ts'
 import { Pipeline, type PipelineParts } from './pipeline.ts'
+import { ProbeChances } from './probe-chances.ts'
 import { Tally } from './tally.ts'
 
 /** What a drain() has sent. */
@@ -97,9 +98,18 @@ export class Delivery implements NextStep {
   async sendDue(until: number): Promise<DrainResult> {
     const tally = new Tally()
     const isOver = () => performance.now() >= until
-    const sending = this.#context.runInAsyncScope(() =>
-      Promise.all(this.#pipelines.map((pipeline) => pipeline.sendDue({ isOver, tally }))),
+    const parts = this.#pipelines.map(
+      (one) => [one, { isOver, tally }, new ProbeChances(one.circuits)] as const,
     )
+    const send = async () => {
+      let before: number
+      do {
+        before = tally.total
+        await Promise.all(parts.map(([pipeline, ...given]) => pipeline.sendDue(...given)))
+        // What was sent may be more than a pipeline waited for, and a handler may have emitted for one that was done.
+      } while (tally.total > before && !isOver())
+    }
+    const sending = this.#context.runInAsyncScope(send)
     const outcome = await raceTimeout(sending, until - performance.now(), KEEP_ALIVE)
     const { delivered, failed, dead } = tally
     return { delivered, failed, dead, timedOut: outcome === 'late' || isOver() }

@@ -17,7 +17,7 @@ import { Immediate } from './immediate.ts'
 import { Leases } from './leases.ts'
 import type { OwnEvents } from './own-events.ts'
 import type { Pauses } from './pauses.ts'
-import { ProbeChances } from './probe-chances.ts'
+import type { ProbeChances } from './probe-chances.ts'
 import type { Recorder } from './record.ts'
 import { Sender } from './send.ts'
 import { Upcoming } from './upcoming.ts'
@@ -129,10 +129,9 @@ export class Pipeline {
     await this.leases.renewOnce()
   }
 
-  /** Sends what is due until nothing more can be sent now, or until the time is over. */
-  async sendDue(errand: Errand): Promise<void> {
+  /** Sends what is due until it finds nothing more that can be sent now, or until the time is over. */
+  async sendDue(errand: Errand, chances: ProbeChances): Promise<void> {
     const mayGoOn = () => !errand.isOver()
-    const chances = new ProbeChances(this.circuits)
     let wasOffered = false
     while (mayGoOn()) {
       while (mayGoOn() && (await this.fallback.run(mayGoOn, errand)));

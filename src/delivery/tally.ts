@@ -6,6 +6,10 @@ export class Tally {
   failed = 0
   dead = 0
 
+  get total(): number {
+    return this.delivered + this.failed + this.dead
+  }
+
   /** An outage is not a failure of the event, and neither is an outcome that nobody knows. */
   count(recorded: readonly LeasedEvent[]): void {
     for (const { outcome } of recorded) {

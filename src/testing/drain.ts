@@ -1,5 +1,6 @@
 // Waits until an outbox has sent everything that it can send now, so that a test can say "nothing was published" without a
 // wait. What cannot be sent now does not count: paused topics, events that rest after a failure, a publisher that is away.
+import { performance } from 'node:perf_hooks'
 import { type Duration, formatDuration, toMilliseconds } from '../checks/duration.ts'
 import { rejectUnknown } from '../checks/checks.ts'
 import type { FlushResult } from '../delivery/flush.ts'
@@ -7,7 +8,7 @@ import { PublishError } from '../errors.ts'
 import type { Outbox } from '../outbox.ts'
 
 export interface TestDrainOptions {
-  /** When drain() rejects, because a send has not settled. @default '10s' */
+  /** When drain() rejects, because a send has not settled, or because handlers emit without an end. @default '10s' */
   timeout?: Duration
 }
 
@@ -19,16 +20,24 @@ type Drained = Pick<Outbox<never, never>, 'flush' | 'drain'>
  */
 export async function drain(outbox: Drained, options: TestDrainOptions = {}): Promise<void> {
   rejectUnknown('drain()', options, ['timeout'])
-  const { timeout = '10s' } = options
-  // First what this process committed: that includes what a started outbox is sending right now.
-  const { left } = await outbox.flush({ timeout })
-  const { timedOut } = await outbox.drain({ timeout })
-  const open = left.filter(({ reason }) => reason === 'sending' || reason === 'timeout')
-  if (!timedOut && open.length === 0) return
-  const took = formatDuration(toMilliseconds('timeout', timeout))
-  throw new PublishError(
+  const timeoutMs = toMilliseconds('timeout', options.timeout ?? '10s')
+  const until = performance.now() + timeoutMs
+  const rest = () => ({ timeout: Math.max(0, until - performance.now()) })
+  for (;;) {
+    // First what this process committed: that includes what a started outbox is sending right now.
+    const flushed = await outbox.flush(rest())
+    const drained = await outbox.drain(rest())
+    const open = flushed.left.filter(({ reason }) => reason === 'sending' || reason === 'timeout')
+    if (drained.timedOut || open.length > 0) throw tookTooLong(timeoutMs, open)
+    // A handler may have emitted more.
+    if (flushed.delivered.length === 0 && drained.delivered === 0) return
+  }
+}
+
+function tookTooLong(timeoutMs: number, open: FlushResult['left']): PublishError {
+  return new PublishError(
     'PUBLISH_TIMEOUT',
-    `drain() took longer than ${took}; ${describe(open)}; end what the publisher or the database waits for, or raise timeout`,
+    `drain() took longer than ${formatDuration(timeoutMs)}; ${describe(open)}; end what the publisher or the database waits for, or raise timeout`,
   )
 }
 

@@ -1,7 +1,8 @@
 // aftercommit/testing against real databases: drain() is deterministic, and a test may run inside a transaction that it rolls
 // back.
+import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { createOutbox, type Outbox } from '../../src/index.ts'
+import { type AnyDatabase, createOutbox, type Outbox } from '../../src/index.ts'
 import {
   drain,
   insideTransaction,
@@ -137,6 +138,37 @@ describe('drain()', () => {
       publisher.recover()
       await drain(outbox)
       expect(publisher).toHavePublishedTimes(1)
+    })
+
+    it.each([false, true])('sends what handlers emit, with start(): %s', async (isStarted) => {
+      const handled: string[] = []
+      const outbox: Outbox<AnyDatabase> = fixture.handling({
+        async OrderPlaced({ type }) {
+          await place(outbox, 'OrderPaid')
+          handled.push(type)
+        },
+        async OrderPaid({ type }) {
+          await delay(300)
+          handled.push(type)
+        },
+      })
+      if (isStarted) await outbox.start()
+      await place(outbox)
+      await drain(outbox)
+      expect(handled).toEqual(['OrderPlaced', 'OrderPaid'])
+    })
+
+    it('rejects while handlers emit without an end', async () => {
+      const outbox: Outbox<AnyDatabase> = fixture.handling({
+        async OrderPlaced() {
+          await place(outbox)
+        },
+      })
+      await place(outbox)
+      await expect(drain(outbox, { timeout: '1s' })).rejects.toMatchObject({
+        code: 'PUBLISH_TIMEOUT',
+        message: expect.stringMatching(/longer than 1s/) as string,
+      })
     })
 
     it('rejects while a send hangs, instead of passing for nothing', async () => {

@@ -1,13 +1,19 @@
 // drain(): a scheduled function sends what is due, whichever process committed it, until nothing more can be sent now or its time
 // is over, and says what it delivered.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import { expect, it } from 'vitest'
 import { postgresJs } from '../../../src/drivers/postgres-js.ts'
+import { type Outbox, type Publisher, routerPublisher } from '../../../src/index.ts'
+import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import { recordingPublisher } from '../../../src/testing/testing.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { acked, failedAs, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
 import { ALL_DRIVERS } from '../../support/drivers.ts'
 import { describeEach, useFixture } from '../../support/fixture.ts'
 import { openClient } from '../../support/servers/database.ts'
 import { blockedHandler } from '../../support/timing/blocked-handler.ts'
+import { defer } from '../../support/timing/deferred.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
 
 /** The test ends by what it sees, never by this. */
@@ -61,6 +67,46 @@ it('survives a send that fails once, and gives up on a broker that fails a probe
   failures = Number.POSITIVE_INFINITY
   expect(await outbox.drain(LONG)).toEqual(NOTHING)
   expect(publisher.batches.at(-1)).toEqual([3])
+})
+
+it('sends what its handlers emit, also for a publisher that had nothing to send', async () => {
+  const done = defer()
+  const broker = recordingPublisher()
+  const outbox: Outbox<PostgresJsDatabase> = fixture.outbox({
+    publisher: routerPublisher({
+      publishers: {
+        broker,
+        handlers: handlersPublisher({
+          handlers: {
+            async Begun() {
+              await done.promise
+              await emitted({ type: 'GoesOn', topic: 'here' })
+            },
+            GoesOn: () => emitted({ type: 'Ended', topic: 'there' }),
+          },
+        }),
+      },
+      routes: { here: 'handlers', there: 'broker' },
+    }),
+  })
+  const emitted = async (event: Parameters<typeof newEvent>[0]) => {
+    await outbox.withOutbox(async (_, emit) => emit(newEvent(event)))
+  }
+  outbox.events.on('poll:done', ({ publisher }) => publisher === 'broker' && done.resolve())
+  await emitted({ type: 'Begun', topic: 'here' })
+  expect(await outbox.drain(LONG)).toEqual({ ...NOTHING, delivered: 3 })
+  expect(broker.published.map(({ type }) => type)).toEqual(['Ended'])
+})
+
+it('goes on with a topic whose sends take longer than a round waits for them', async () => {
+  await save(...Array.from({ length: 12 }, (_, payload) => ({ payload })))
+  const quick = recordingPublisher({ orderScope: 'topic' })
+  const publish: Publisher['publish'] = async (...given) => {
+    await delay(1_200)
+    return await quick.publish(...given)
+  }
+  const outbox = fixture.outbox({ publisher: { ...quick, publish }, batchSize: 2 })
+  expect(await outbox.drain(LONG)).toEqual({ ...NOTHING, delivered: 12 })
 })
 
 it('does not wait for a topic that is away and has nothing left', async () => {
