@@ -1,6 +1,8 @@
 // Prisma on Postgres: `createOutbox({ db: prismaDatabase(prisma) })`. A unit of work is an interactive transaction, and its
 // callback gets what $transaction() passes to its own. Prisma does not say whether COMMIT committed or rolled back, so no
 // statement may get through that would end the transaction, or fail behind the save.
+import { rejectUnknown, requireDuration, withoutUndefined } from '../checks/checks.ts'
+import type { Duration } from '../checks/duration.ts'
 import { noTransaction, OutboxOptionsError } from '../errors.ts'
 import type { Database, OpenTransaction, TransactionSettings } from './driver.ts'
 import { markTransactions, unmarked } from './mark-transactions.ts'
@@ -21,22 +23,26 @@ export type PrismaTransactionOf<TClient extends PrismaDatabaseClient> = Paramete
   Parameters<TClient['$transaction']>[0]
 >[0]
 
-/** Prisma's own limits, in milliseconds. Those left out are the client's `transactionOptions`, or Prisma's defaults. */
+/** Prisma's own limits. Those left out are the client's `transactionOptions`, or Prisma's defaults. */
 export interface PrismaLimits {
   /** How long a unit of work may wait for a connection. Prisma's default is 2 seconds. */
-  maxWait?: number
+  maxWait?: Duration
   /** How long a unit of work may be open before Prisma rolls it back. Prisma's default is 5 seconds. */
-  timeout?: number
+  timeout?: Duration
 }
+
+/** In milliseconds, as Prisma takes them. */
+type Limits = { readonly [Limit in keyof PrismaLimits]?: number }
 
 /** A database for createOutbox(), from a PrismaClient on Postgres. The outbox never disconnects it. */
 export function prismaDatabase<TClient extends PrismaDatabaseClient>(
   prisma: TClient,
-  limits: PrismaLimits = {},
+  given: PrismaLimits = {},
 ): Database<PrismaTransactionOf<TClient>, TClient> {
   if (!isPrisma(prisma) || isPrismaTransaction(prisma)) {
     throw new OutboxOptionsError('prismaDatabase() takes a PrismaClient, not a transaction')
   }
+  const limits = resolveLimits(given)
   return {
     client: prisma,
     query: (statement) => queryPrisma(prisma, statement),
@@ -59,9 +65,15 @@ export function prismaDatabase<TClient extends PrismaDatabaseClient>(
   }
 }
 
+function resolveLimits(given: PrismaLimits): Limits {
+  rejectUnknown('the second argument of prismaDatabase()', given, ['maxWait', 'timeout'])
+  const limits = Object.entries(withoutUndefined(given))
+  return Object.fromEntries(limits.map(([name, value]) => [name, requireDuration(name, value, 1)]))
+}
+
 type Method = (...given: unknown[]) => Promise<unknown>
 
-interface PrismaOptions extends PrismaLimits {
+interface PrismaOptions extends Limits {
   readonly isolationLevel?: string
 }
 
@@ -74,7 +86,7 @@ function settingsOf({ isolationLevel, ...limits }: PrismaOptions): TransactionSe
 
 async function begin<TTx extends PrismaRaw, T>(
   prisma: PrismaDatabaseClient,
-  { maxWait, timeout, ...settings }: TransactionSettings & PrismaLimits,
+  { maxWait, timeout, ...settings }: TransactionSettings & Limits,
   work: (open: OpenTransaction<TTx>) => Promise<T>,
 ): Promise<T> {
   const run = async (tx: TTx) => {

@@ -1,6 +1,7 @@
 // Matchers for a recording publisher, for vitest and jest: expect.extend(outboxMatchers). Messages list types and ids, and
 // payloads only on request, because test logs are often public.
 import { rejectUnknown, requireBoolean } from '../checks/checks.ts'
+import { show } from '../checks/duration.ts'
 import type { RecordedEvent } from './recording-publisher.ts'
 
 /** What an event has to have. Fields that are left out do not matter. `expect.objectContaining()` and the like work. */
@@ -75,6 +76,8 @@ export function createOutboxMatchers(options: MatcherOptions = {}): Matchers {
     },
     toHavePublishedTimes(received, times, expected = {}) {
       const published = publishedBy(received, expected)
+      if (!(Number.isInteger(times) && times >= 0))
+        throw new TypeError(`toHavePublishedTimes() takes a whole number, got ${show(times)}`)
       const found = published.filter((event) => isMatch(this, event, expected)).length
       const pass = found === times
       const text = `expected ${pass ? 'another number than ' : ''}${times} events ${wanted(expected)} to be published, found ${found}`
@@ -82,6 +85,8 @@ export function createOutboxMatchers(options: MatcherOptions = {}): Matchers {
     },
     toHavePublishedInOrder(received, expected) {
       const published = publishedBy(received, ...expected)
+      if (expected.length === 0)
+        throw new TypeError('toHavePublishedInOrder() takes the events in their order, got none')
       let next = 0
       for (const event of published) {
         if (next < expected.length && isMatch(this, event, expected[next]!)) next += 1

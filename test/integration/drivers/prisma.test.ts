@@ -103,7 +103,7 @@ it('refuses what was made in time and runs too late, and catches it where it is 
 })
 
 it('publishes nothing of a unit of work that Prisma ended after its timeout', async () => {
-  const work = open({ timeout: 100 }).withOutbox(async (tx, emit) => {
+  const work = open({ timeout: '100ms' }).withOutbox(async (tx, emit) => {
     emit(newEvent())
     await tx.order.create({ data: { customer: 'Ada' } })
     await waitUntil(async () => tx.order.count().then(...answering(false, true)), {
@@ -210,6 +210,15 @@ it('takes a client, not a transaction', async () => {
   expect(() => createOutbox({ db: prisma as never, publisher })).toThrow(
     /pass prismaDatabase\(prisma\)/,
   )
+})
+
+it.each([
+  [{ timout: '15s' }, "did you mean 'timeout'?"],
+  [{ timeout: '15' }, "timeout must be a duration such as '7s'"],
+  [{ maxWait: 0 }, 'maxWait must be at least 1ms'],
+  ['15s', 'takes an object with options'],
+])('refuses limits that Prisma would ignore or take for something else: %o', (limits, message) => {
+  expect(() => prismaDatabase(prisma, limits as never)).toThrow(message)
 })
 
 const answering = (fulfilled: boolean, rejected: boolean) =>

@@ -96,4 +96,10 @@ it('says what a matcher takes', async () => {
   expect(() => expect(recordingPublisher()).not.toHavePublished({ tpye: 'A' } as never)).toThrow(
     "did you mean 'type'?",
   )
+  expect(() => expect(recordingPublisher()).toHavePublishedInOrder([])).toThrow('got none')
+  for (const times of [-1, 1.5, '1'] as number[]) {
+    expect(() => expect(recordingPublisher()).not.toHavePublishedTimes(times)).toThrow(
+      'takes a whole number',
+    )
+  }
 })
