@@ -27,6 +27,7 @@ export function formatDuration(ms: number): string {
 export function show(value: unknown): string {
   if (typeof value === 'string') return `'${value}'`
   if (typeof value === 'function') return 'a function'
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid Date' : 'a Date'
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 

@@ -30,7 +30,11 @@ describe('the schedule of an event', () => {
   it.each<[string, object, RegExp]>([
     ['both', { deliverAt: new Date(), deliverAfter: 1 }, /exclude each other; pass one of them/],
     ['text for a time', { deliverAt: '2027-01-01' }, /deliverAt must be a valid Date, got '2027/],
-    ['no time', { deliverAt: new Date(Number.NaN) }, /deliverAt must be a valid Date/],
+    [
+      'no time',
+      { deliverAt: new Date(Number.NaN) },
+      /deliverAt must be a valid Date, got an invalid Date/,
+    ],
     ['null', { deliverAt: null }, /deliverAt must be a valid Date, got null/],
     ['no duration', { deliverAfter: '15 minutes' }, /deliverAfter must be a duration such as/],
     ['less than nothing', { deliverAfter: -1 }, /deliverAfter must be a duration such as/],
