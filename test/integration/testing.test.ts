@@ -2,7 +2,7 @@
 // back.
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { type AnyDatabase, createOutbox, type Outbox } from '../../src/index.ts'
+import { createOutbox, type Outbox } from '../../src/index.ts'
 import {
   drain,
   insideTransaction,
@@ -141,7 +141,7 @@ describe('drain()', () => {
 
     it.each([false, true])('sends what handlers emit, with start(): %s', async (isStarted) => {
       const handled: string[] = []
-      const outbox: Outbox<AnyDatabase> = fixture.handling({
+      const outbox: Outbox = fixture.handling({
         async OrderPlaced({ type }) {
           await place(outbox, 'OrderPaid')
           handled.push(type)
@@ -158,7 +158,7 @@ describe('drain()', () => {
     })
 
     it('rejects while handlers emit without an end', async () => {
-      const outbox: Outbox<AnyDatabase> = fixture.handling({
+      const outbox: Outbox = fixture.handling({
         async OrderPlaced() {
           await place(outbox)
         },
