@@ -62,7 +62,8 @@ function judgeSlot({ slot, names }: CdcFound): CdcProblem[] {
     return [
       {
         message: `there is no replication slot ${names.slot}, so events that are saved now would not be sent`,
-        remedy: 'start the connector that aftercommit cdc-config prints; it creates the slot',
+        remedy:
+          'start the connector that aftercommit cdc-config prints; it creates the slot. If there was one before, send what was missed from the table first; docs/guides/cdc.md says how (a lost slot)',
       },
     ]
   }
@@ -76,26 +77,34 @@ function judgeSlot({ slot, names }: CdcFound): CdcProblem[] {
   ]
 }
 
-/** What delays events. `mostBytes` is how much the connector may be behind. */
+/** What delays events, and may lose them. `mostBytes` is how much the connector may be behind. */
 export function findBehind({ slot, names }: CdcFound, mostBytes: number): CdcProblem[] {
   if (slot === null || slot.walStatus === 'lost') return []
-  const behind = formatBytes(slot.unreadBytes)
+  const behind = `${formatBytes(slot.unreadBytes)} behind`
+  const loss = describeLoss(slot)
   if (!slot.isActive) {
     return [
       {
-        message: `no connector reads the replication slot ${names.slot}, which is ${behind} behind; events wait, and the server keeps its log for them`,
+        message: `no connector reads the replication slot ${names.slot}, which is ${behind}; events wait, and the server keeps its log for them${loss ?? ''}`,
         remedy: 'start the connector, or look at the status of its task in Kafka Connect',
       },
     ]
   }
-  if (slot.unreadBytes <= mostBytes) return []
+  if (slot.unreadBytes <= mostBytes && loss === null) return []
   return [
     {
-      message: `the connector on the replication slot ${names.slot} is ${behind} behind`,
+      message: `the connector on the replication slot ${names.slot} is ${behind}${loss ?? ''}`,
       remedy:
         'look at the status of its task, at Kafka, and for a transaction that writes much at once',
     },
   ]
+}
+
+/** Once half of what the server keeps for the slot is used up. */
+function describeLoss({ unreadBytes, safeBytes }: NonNullable<CdcFound['slot']>): string | null {
+  if (safeBytes === null || safeBytes >= unreadBytes) return null
+  const left = formatBytes(Math.max(0, safeBytes))
+  return `; after ${left} more of log the server gives the slot up (max_slot_wal_keep_size)`
 }
 
 /** Thrown by start(), before anything runs. */

@@ -12,6 +12,7 @@ import { firstArrivals, type Load, startLoad } from '../../support/load.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const UNITS = 40
+const MB = 2 ** 20
 
 const countOf = ({ committed }: Load) =>
   [...committed.values()].reduce((sum, numbers) => sum + numbers.length, 0)
@@ -27,20 +28,25 @@ describeWithConnector('a connector under load', () => {
 
   it('takes over from the library and back, and nothing is lost or sent twice', async () => {
     const { topic, reader } = await cdc.topic()
-    const first = cdc.stack.ownOutbox({ topic })
+    // Without a fallback, so that it leaves what the killed instance had.
+    const first = cdc.stack.ownOutbox({ topic, poller: false })
     const connected = cdc.stack.cdcOutbox({ topic })
     const last = cdc.stack.ownOutbox({ topic })
+    // Like an instance that is killed with everything in its hands: it sends nothing.
+    const killed = cdc.stack.ownOutbox({ topic })
     await Promise.all([first.start(), connected.start()])
     // The load commits through each of these in turn.
     const running = [first]
     const load = startLoad(running, uniqueName('switch'))
     await load.commits(UNITS)
-    running.push(connected)
+    running.push(connected, killed)
     await load.commits(UNITS)
-    running.shift()
+    running.splice(0, running.length, connected)
     // Units of work that had begun with the first one have ended by then.
     await load.commits(UNITS)
     await first.stop()
+    await load.commits(UNITS)
+    expect((await connected.stats()).pending.count).toBeGreaterThan(0)
     await last.start()
     running.push(last)
     await load.commits(UNITS)
@@ -117,6 +123,43 @@ describeWithConnector('a connector under load', () => {
     await cdc.stack.startConnector()
     expect(await flags()).toEqual([])
     await sql`drop table ballast`
+  })
+
+  it('is said to be as far behind as the server wrote, and when the server is about to give up its slot', async () => {
+    const { sql, connect, slot } = cdc.stack
+    const outbox = cdc.stack.cdcOutbox()
+    const place = async () => {
+      const [row] = await sql<[{ at: number }]>`select pg_wal_lsn_diff(pg_current_wal_lsn(),
+        confirmed_flush_lsn)::float8 as at from pg_replication_slots where slot_name = ${slot}`
+      return row.at
+    }
+    connect.pause()
+    await sql`alter system set max_slot_wal_keep_size = '64MB'`
+    await sql`select pg_reload_conf()`
+    try {
+      await sql`create table ballast as select repeat(n::text, 100) as text from generate_series(1, 100) n`
+      expect(await examine(outbox)).toEqual([])
+      const before = await place()
+      while ((await place()) < before + 48 * MB) {
+        await sql`insert into ballast select repeat(md5(n::text), 30) from generate_series(1, 8000) n`
+      }
+      const [least, [finding], most] = [await place(), await examine(outbox), await place()]
+      const told = /is (\d+) MB behind; after ([\d.]+) MB more of log the server gives the slot up/
+      const [, behind, left] = told.exec(finding!.message)!.map(Number)
+      expect(finding).toMatchObject({ check: 'cdc', severity: 'warning' })
+      expect(behind).toBeGreaterThanOrEqual(Math.round(least / MB))
+      expect(behind).toBeLessThanOrEqual(Math.round(most / MB))
+      expect(left).toBeLessThan(behind!)
+      expect((await outbox.health()).flags).toEqual([
+        { flag: 'cdc', message: expect.stringMatching(told) as string },
+      ])
+    } finally {
+      await sql`alter system reset max_slot_wal_keep_size`
+      await sql`select pg_reload_conf()`
+      connect.resume()
+      await sql`drop table ballast`
+    }
+    await waitUntil(async () => (await place()) < MB, { message: 'caught up' })
   })
 
   it('lets the server delete its log while the outbox is quiet and other tables are busy', async () => {

@@ -22,6 +22,8 @@ export type KafkaConnect = Pick<
   KafkaNode,
   'start' | 'stop' | 'kill' | 'pause' | 'resume' | 'remove'
 > & {
+  /** The connector in the worker's REST interface. */
+  readonly url: string
   /** The last lines that the worker wrote. */
   readonly output: string
 }
@@ -66,7 +68,10 @@ export async function createKafkaConnect(
   const java = [...JAVA, QUIET, `-Djava.io.tmpdir=${folder.path}`, '-cp', `${jars}/*`, ...main]
   let server: ServerProcess | undefined
 
+  const url = `${rest}/connectors/${connector.name}`
+
   return {
+    url,
     get output() {
       return server?.output ?? ''
     },
@@ -74,7 +79,7 @@ export async function createKafkaConnect(
       if (server?.running) return
       const started = await spawnServer(folder, 'java', java, { endSignal: 'KILL' })
       server = started
-      await waitUntil(() => isRunning(started, `${rest}/connectors/${connector.name}/status`), {
+      await waitUntil(() => isRunning(started, `${url}/status`), {
         timeoutMs: 60_000,
         message: () => `the connector runs:\n${started.output}`,
       })
