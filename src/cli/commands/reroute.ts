@@ -1,5 +1,7 @@
 // aftercommit reroute: moves the events that wait for a topic to another one, such as after a typing error.
-import { reroute } from '../../upkeep/reroute.ts'
+import { performance } from 'node:perf_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
+import { reroute, type RerouteParts, type RerouteResult } from '../../upkeep/reroute.ts'
 import { topicName } from '../arguments.ts'
 import { usageError } from '../cli-error.ts'
 import type { AddCommand } from '../command.ts'
@@ -12,6 +14,10 @@ interface Options {
 
 /** Unsent events are counted no further. */
 const COUNTED = 100_000
+
+/** An instance that probes the topic holds an event for the length of a send, so what is held is tried again. */
+const PATIENCE_MS = 3_000
+const BETWEEN_TRIES_MS = 250
 
 export const rerouteCommand: AddCommand = (program, run) => {
   program
@@ -28,7 +34,7 @@ export const rerouteCommand: AddCommand = (program, run) => {
         const count = await preview.countWaiting(from, COUNTED)
         const what = `move ${countEvents(count)} from the topic '${from}' to '${to}'`
         if (count.count > 0) await confirm(out, { what, yes })
-        const result = await reroute(silentParts(store), from, to, {})
+        const result = await rerouteAll(silentParts(store), from, to)
         out.document(result, () => `${result.moved} moved`)
         if (out.json) return
         if (result.held > 0) {
@@ -38,4 +44,15 @@ export const rerouteCommand: AddCommand = (program, run) => {
         } else if (result.moved === 0) out.note('nothing matched')
       }),
     )
+}
+
+async function rerouteAll(parts: RerouteParts, from: string, to: string): Promise<RerouteResult> {
+  const until = performance.now() + PATIENCE_MS
+  let moved = 0
+  for (;;) {
+    const result = await reroute(parts, from, to, {})
+    moved += result.moved
+    if (result.held === 0 || performance.now() > until) return { moved, held: result.held }
+    await delay(BETWEEN_TRIES_MS)
+  }
 }

@@ -49,7 +49,7 @@ function judge(condition: TableCondition, schema: string, oldest?: OldTransactio
   if (hasManyDead(condition)) {
     const cause = oldest
       ? `what keeps vacuum from removing them may be the oldest transaction, ${describeTransaction(oldest)}: ${endTransaction(oldest)}; or a replication slot, which doctor names too`
-      : 'no open transaction was seen that would keep vacuum from removing them; look for replication slots, which doctor names too'
+      : 'autovacuum looks once a minute by default, so wait if many events were just deleted; no open transaction was seen that would keep it from removing them; look for replication slots, which doctor names too'
     const share = formatBytes((condition.bytes * dead) / (live + dead))
     findings.push({
       severity: 'warning',

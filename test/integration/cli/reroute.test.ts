@@ -61,6 +61,12 @@ it('asks, and moves what is unsent and held by no process, due now', async () =>
   expect(await run('reroute', 'orders', 'orders')).toMatchObject({ code: 2 })
 })
 
+it('waits a moment for an event that an instance holds, as one does that probes the topic', async () => {
+  await seed(fixture.sql, [{ topic: 'odrers', dueInSeconds: 1 }])
+  await fixture.sql`update outbox set lease_token = gen_random_uuid()`
+  expect(await read('reroute', 'odrers', 'orders', '--yes')).toEqual({ moved: 1, held: 0 })
+})
+
 it('moves more than one page, also where many events are due at the same time', async () => {
   await fixture.sql.unsafe(`insert into outbox (id, lane, aggregate_type, aggregate_id, event_type, topic, payload, headers,
       status, max_attempts, available_at, occurred_at)
