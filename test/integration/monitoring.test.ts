@@ -49,7 +49,11 @@ it('alerts on metrics that exist, by labels that they have, and says what to loo
     'OutboxDatabaseAway',
     'OutboxNotMonitored',
   ])
+  const runbook = await read('docs/runbook.md')
+  const headings = [...runbook.matchAll(/^#{2,3} (.+)$/gm)].map(([, heading]) => heading!)
+  const anchors = headings.map((heading) => heading.toLowerCase().replaceAll(' ', '-'))
   for (const alert of alerts) {
+    expect(anchors).toContain(/runbook: docs\/runbook\.md#(\S+)/.exec(alert)?.[1])
     const [, expression, rest] = /expr:(.*?)\n {8}(?:for|labels):(.*)/s.exec(alert)!
     expect(rest).toMatch(/summary: .+\n\s+description: >-\n\s+\S/)
     const used = metrics.filter(({ name }) => expression!.includes(name.replaceAll('.', '_')))
@@ -59,6 +63,13 @@ it('alerts on metrics that exist, by labels that they have, and says what to loo
       for (const label of list!.split(', ')) expect(['instance', ...labels]).toContain(label)
     }
   }
+})
+
+it('alerts on the first dead letter of a topic', async () => {
+  const rules = await read('docs/monitoring/alerts.yml')
+  // A counter begins with the first event that it counts, and increase() is 0 over a series that begins.
+  const [, expression] = /- alert: OutboxDeadLetters\n +expr: (.*)/.exec(rules)!
+  expect(expression).toBe('max(aftercommit_dead_letters) > 0')
 })
 
 it('has every metric in the reference under both names, and no other', async () => {
