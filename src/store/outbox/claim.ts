@@ -149,10 +149,10 @@ export function claimStatement(context: StatementContext) {
     const events: OutboxEvent[] = []
     const waitingLanes = new Set<number>()
     const upTo = new Map<string, number>()
-    for (const { goes, waits, dueAt, ...row } of rows) {
-      if (Number(goes)) events.push(toEvent(row))
-      if (Number(waits)) waitingLanes.add(Number(row.lane))
-      upTo.set(row.topic, Math.max(Number(dueAt), upTo.get(row.topic) ?? 0))
+    for (const row of rows) {
+      if (Number(row.goes)) events.push(toEvent(row))
+      if (Number(row.waits)) waitingLanes.add(Number(row.lane))
+      upTo.set(row.topic, Math.max(Number(row.dueAt), upTo.get(row.topic) ?? 0))
     }
     const isAll = 'topics' in from && read === limit
     if (isAll) for (const [topic, dueAt] of upTo) horizon.claimedUpTo(topic, dueAt, looks)

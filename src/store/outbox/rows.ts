@@ -78,13 +78,20 @@ export interface EventRow extends Omit<OutboxEvent, Read>, TimesRow {
   maxAttempts: AnyNumber
 }
 
+/** Field by field: a backlog makes thousands of them, and to spread a row takes V8 several times as long. */
 export function toEvent(row: EventRow): OutboxEvent {
   return {
-    ...row,
+    id: row.id,
     seq: Number(row.seq),
     lane: Number(row.lane),
+    type: row.type,
+    aggregateType: row.aggregateType,
+    aggregateId: row.aggregateId,
+    topic: row.topic,
+    payload: row.payload,
     headers: JSON.parse(row.headers) as Record<string, string>,
-    ...toTimes(row),
+    occurredAt: toDate(row.occurredAt),
+    leasedAt: toDate(row.leasedAt),
     attempts: Number(row.attempts),
     maxAttempts: Number(row.maxAttempts),
   }
