@@ -2,29 +2,32 @@
 import type { RecordMetadata } from 'kafkajs'
 import type { Outgoing } from './batch.ts'
 import { missingAck } from './errors.ts'
-import type { KafkaPartitions } from './partitions.ts'
 import type { PublishResult } from '../../event/publish-result.ts'
 
+/** Of one topic. `isDivided`: whether each message says its partition, as it does if the partitioner is ours. */
 export function matchAcks(
   batch: readonly Outgoing[],
   acks: readonly RecordMetadata[],
-  partitions: KafkaPartitions | null,
+  isDivided: boolean,
 ): PublishResult[] {
-  const counted = new Map<RecordMetadata, bigint>()
+  const { topic } = batch[0]!.event
+  const ofTopic = acks.filter((ack) => ack.topicName === topic)
+  const offsets = new Map(ofTopic.map((ack) => [ack, readOffset(ack)]))
   return batch.map(({ event, message }): PublishResult => {
-    const { topic, aggregateId: key } = event
-    const ofTopic = acks.filter((ack) => ack.topicName === topic)
-    if (!partitions && ofTopic.length > 1) {
+    const { aggregateId: key } = event
+    if (!isDivided && ofTopic.length > 1) {
       return { ok: true, topic, key, partition: null, offset: null }
     }
-    const partition = partitions?.of(message)
-    const ack = partitions ? ofTopic.find((one) => one.partition === partition) : ofTopic[0]
+    const ack = isDivided
+      ? ofTopic.find(({ partition }) => partition === message.partition)
+      : ofTopic[0]
     if (!ack) return missingAck(topic)
-    const place = counted.get(ack) ?? 0n
-    counted.set(ack, place + 1n)
-    const offset = ack.baseOffset === undefined ? null : String(BigInt(ack.baseOffset) + place)
-    return { ok: true, topic, key, partition: ack.partition, offset }
+    const offset = offsets.get(ack) ?? null
+    if (offset !== null) offsets.set(ack, offset + 1n)
+    return { ok: true, topic, key, partition: ack.partition, offset: offset?.toString() ?? null }
   })
 }
 
-/** A response that leaves a partition out says nothing about it, so its events go again. */
+function readOffset({ baseOffset }: RecordMetadata): bigint | null {
+  return baseOffset === undefined ? null : BigInt(baseOffset)
+}

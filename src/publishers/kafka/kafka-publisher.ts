@@ -185,7 +185,7 @@ export function kafkaPublisher(options: KafkaPublisherOptions): Publisher {
             return producer.sendBatch(request)
           })
         : await given!.sendBatch(request)
-      return matchAcks(chunk, acks, partitions)
+      return matchAcks(chunk, acks, partitions !== null)
     } catch (thrown) {
       const error = toError(thrown)
       const failure = classifyKafkaError(topic, error)

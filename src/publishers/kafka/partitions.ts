@@ -13,7 +13,6 @@ interface Addressed {
 export class KafkaPartitions {
   readonly #choose: (args: PartitionerArgs) => number
   readonly #metadata = new Map<string, PartitionMetadata[]>()
-  readonly #chosen = new WeakMap<Message, number>()
 
   constructor() {
     // Loaded here and not at the top: with `producer` given, kafkajs need not be installed.
@@ -22,20 +21,14 @@ export class KafkaPartitions {
     this.#choose = Partitioners.DefaultPartitioner()
   }
 
+  /** Notes the partition on each message, so that its ack can be found. */
   readonly createPartitioner = () => (args: PartitionerArgs) => {
     this.#metadata.set(args.topic, args.partitionMetadata)
-    const partition = args.message.partition ?? this.#choose(args)
-    this.#chosen.set(args.message, partition)
-    return partition
+    return (args.message.partition ??= this.#choose(args))
   }
 
   knows(topic: string): boolean {
     return this.#metadata.has(topic)
-  }
-
-  /** The partition that was last chosen for the message. */
-  of(message: Message): number | undefined {
-    return this.#chosen.get(message)
   }
 
   /** Groups messages by partition and sets it on each, so that kafkajs uses it. */
