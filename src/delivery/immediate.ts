@@ -80,7 +80,7 @@ export class Immediate {
         return mayGo
       },
     )
-    void this.#giveBack(left.map(({ event }) => toLeased(event, birth)))
+    if (left.length > 0) void this.#giveBack(left.map(({ event }) => toLeased(event, birth)))
     this.#schedulePump()
   }
 

@@ -33,6 +33,7 @@ const FAILED_IN_ORDER = `${FAILED}; later events of its aggregate wait until the
 
 const STEP = { step: 'record', publisher: null } as const
 const NONE: ReadonlyMap<string, string> = new Map()
+const NOTHING = Promise.resolve()
 
 /** The outcomes of one send. */
 interface Entry {
@@ -67,9 +68,9 @@ export class Recorder {
   }
 
   /** Records the outcome of each event. Resolves when all are recorded, or given up after stop(). Never rejects. */
-  async record(events: readonly LeasedEvent[]): Promise<void> {
-    if (events.length === 0) return
-    await new Promise<void>((recorded) => {
+  record(events: readonly LeasedEvent[]): Promise<void> {
+    if (events.length === 0) return NOTHING
+    return new Promise((recorded) => {
       this.#waiting.push({ events, recorded, repeated: false })
       this.#flushing ??= this.#flush()
     })

@@ -68,7 +68,8 @@ export class Sender {
       return { recorded: givenBack, over: both(answered, givenBack) }
     }
     this.#conclude(taken, results, begunAt)
-    const recorded = both(recorder.record(taken), givenBack)
+    const recording = recorder.record(taken)
+    const recorded = left.length > 0 ? both(recording, givenBack) : recording
     return { recorded, over: recorded }
   }
 

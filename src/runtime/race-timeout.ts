@@ -5,19 +5,17 @@ export interface RaceOptions {
   readonly keepAlive?: boolean
 }
 
-export async function raceTimeout<T>(
+/** Without `Promise.race()`: that makes six promises instead of three, for every send and every statement. */
+export function raceTimeout<T>(
   promise: Promise<T>,
   ms: number,
   { keepAlive = false }: RaceOptions = {},
 ): Promise<T | 'late'> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), Math.max(0, ms))
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => resolve('late'), Math.max(0, ms))
     if (!keepAlive) timer.unref()
+    const clear = () => clearTimeout(timer)
+    promise.then(clear, clear)
+    promise.then(resolve, reject)
   })
-  try {
-    return await Promise.race([promise, timeout])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -31,6 +31,7 @@ interface Line<P extends Connectable> {
   readonly ready: Promise<unknown>
   /** The calls that have not settled, oldest first. The connect is the first. */
   readonly pending: Set<Call>
+  connected: boolean
   failed: boolean
   retired: boolean
 }
@@ -58,10 +59,12 @@ export class ProducerLines<P extends Connectable> {
       line.failed = true
     }
     try {
-      await waitUntilReady(line).catch((error: unknown) => {
-        distrust()
-        throw error
-      })
+      if (!line.connected) {
+        await waitUntilReady(line).catch((error: unknown) => {
+          distrust()
+          throw error
+        })
+      }
       return await send(line.producer, distrust)
     } finally {
       this.#endCall(line, call)
@@ -89,7 +92,8 @@ export class ProducerLines<P extends Connectable> {
   #open(): Line<P> {
     const producer = this.#makeProducer()
     const ready = producer.connect()
-    const line: Line<P> = { producer, ready, pending: new Set(), failed: false, retired: false }
+    const fresh = { connected: false, failed: false, retired: false }
+    const line: Line<P> = { producer, ready, pending: new Set(), ...fresh }
     this.#lines.add(line)
     void this.#watchConnect(line)
     return line
@@ -99,6 +103,7 @@ export class ProducerLines<P extends Connectable> {
     const call = beginCall(line)
     try {
       await line.ready
+      line.connected = true
     } catch {
       line.failed = true
     } finally {
