@@ -5,6 +5,7 @@ import { toError } from '../errors.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { RoutedPublisher, TopicSelection } from '../publishers/router.ts'
+import { beginUse, endUse } from '../publishers/users.ts'
 import type { NewLoop } from '../runtime/background.ts'
 import { awaitRing, Bell } from '../runtime/bell.ts'
 import type { Loop } from '../runtime/loop.ts'
@@ -146,7 +147,7 @@ export class Pipeline {
 
   start(): void {
     const { immediate, poller } = this.#parts.options
-    void this.#connect()
+    if (beginUse(this.#destination.publisher, this)) void this.#connect()
     if (immediate) this.gate.startTaking()
     if (poller) this.#pollLoop.start()
   }
@@ -166,8 +167,10 @@ export class Pipeline {
 
   async close(): Promise<void> {
     this.circuits.stop()
+    const { publisher } = this.#destination
+    if (!endUse(publisher, this)) return
     try {
-      await this.#destination.publisher.disconnect?.()
+      await publisher.disconnect?.()
     } catch (thrown) {
       const error = toError(thrown)
       const { options, lifecycle } = this.#parts

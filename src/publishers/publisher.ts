@@ -38,7 +38,10 @@ export interface Publisher {
    * sending many takes about as long as a few. Not a limit: the immediate path sends up to 500 at once. @default 250
    */
   readonly batchSize?: number
-  /** Called by start() to warm up. A failure is not fatal, because publish() has to connect by itself. */
+  /**
+   * Called by start() to warm up, of the first outbox if several share the publisher. A failure is not fatal, because
+   * publish() has to connect by itself.
+   */
   connect?(): Promise<void>
   /**
    * Sends the events. Events of one lane (`event.lane`) go out in the given order. When one of them fails, the later
@@ -46,7 +49,7 @@ export interface Publisher {
    * Returns one result per event, in the given order. A rejected promise counts as `transient` for the whole batch.
    */
   publish(events: readonly OutboxEvent[], rules?: PublishRules): Promise<readonly PublishResult[]>
-  /** Called by stop(). Closes only what this publisher opened. */
+  /** Called by stop(), of the last outbox that uses the publisher. Closes only what this publisher opened. */
   disconnect?(): Promise<void>
 }
 

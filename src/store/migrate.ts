@@ -5,6 +5,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Database, Executor } from '../drivers/driver.ts'
 import { StoreError } from '../errors.ts'
+import { Turns } from '../runtime/turns.ts'
 import { isDenied, isLocked, run } from './database.ts'
 import { sql } from '../drivers/sql.ts'
 import { lockName, quoteName, type TableName } from './table-name.ts'
@@ -49,10 +50,10 @@ export async function migrate(
   // Without this check, a service whose role may not create anything could never call migrate().
   if (pending((await appliedNames(db, table)) ?? NONE).length === 0) return
 
-  await untilUnlocked(
-    async () =>
-      await db.begin(async (tx) => {
-        // Another instance that migrates is waited for without a limit: nothing else waits behind this.
+  await untilUnlocked(() =>
+    turnsOf(db.client).take(() =>
+      db.begin(async (tx) => {
+        // Another instance that migrates is waited for without a limit: only other migrations of this process wait behind this.
         await lock(tx, lockName(table))
         await run(tx, STEP, sql.raw(`set local lock_timeout to ${LOCK_TIMEOUT_MS}`))
         await createSchema(tx, table.schema)
@@ -69,8 +70,21 @@ export async function migrate(
           )
         }
       }),
+    ),
   )
 }
+
+/**
+ * A process with an outbox for each tenant may start them all at once. If all their migrations were in the queue for a
+ * connection, whatever else the first ones do at start would wait behind them and give up.
+ */
+function turnsOf(client: unknown): Turns {
+  const turns = turnsByClient.get(client as object) ?? new Turns()
+  turnsByClient.set(client as object, turns)
+  return turns
+}
+
+const turnsByClient = new WeakMap<object, Turns>()
 
 async function untilUnlocked(apply: () => Promise<void>): Promise<void> {
   const until = performance.now() + PATIENCE_MS

@@ -42,8 +42,10 @@ export class RabbitLink {
     const current = this.#current
     this.#current = null
     await current?.catch(() => {})
-    await Promise.all([...this.#connections].map((connection) => connection.close()))
-    this.#connections.clear()
+    // Not those that another outbox opens meanwhile.
+    const open = [...this.#connections]
+    await Promise.all(open.map((connection) => connection.close()))
+    for (const connection of open) this.#connections.delete(connection)
   }
 
   #take(): Promise<RabbitConnection> {

@@ -10,6 +10,7 @@ import { describeWithRabbit, rabbitUrl } from '../../support/fixture.ts'
 import { openRabbit, proxyRabbit, type Rabbit } from '../../support/servers/rabbitmq.ts'
 import { outboxEvent } from '../../support/doubles/sample-events.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
+import { defer } from '../../support/timing/deferred.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
 
 const verdicts = (results: readonly PublishResult[]) =>
@@ -66,6 +67,35 @@ describeWithRabbit('the connections of rabbitmqPublisher', () => {
     const ids = (await far.read(queue)).map(({ id }) => id)
     expect(new Set(ids)).toEqual(new Set(events.map(({ id }) => id)))
     expect(ids).toHaveLength(events.length)
+  })
+
+  it('keeps a connection that another outbox opens while the last one to stop closes its own', async () => {
+    const isOpenAgain = defer()
+    let [made, closed] = [0, 0]
+    const publisher = rabbitmqPublisher({
+      connect: async () => {
+        const connection = await connect(rabbitUrl())
+        made += 1
+        connection.on('close', () => (closed += 1))
+        const close = connection.close.bind(connection)
+        connection.close = async () => {
+          await isOpenAgain.promise
+          await close()
+        }
+        return connection
+      },
+    })
+    const send = async () => {
+      return verdicts(await publisher.publish([outboxEvent({ topic: await far.declareQueue() })]))
+    }
+    expect(await send()).toEqual(['ok'])
+    const closing = publisher.disconnect!()
+    expect(await send()).toEqual(['ok'])
+    isOpenAgain.resolve()
+    await closing
+    expect([made, closed]).toEqual([2, 1])
+    await publisher.disconnect!()
+    expect([made, closed]).toEqual([2, 2])
   })
 
   it('opens one connection however many send at once, and one more after it died', async () => {
