@@ -50,6 +50,7 @@ export type { FlushResult, LeftReason } from './delivery/flush.ts'
 export type { DeadLetterListing, DeadLetters, DeadLetterSelection } from './upkeep/dead-letters.ts'
 export type { DoneBy } from './upkeep/done-by.ts'
 export type { PauseDetails } from './upkeep/pause-desk.ts'
+export type { RedactDetails, RedactResult, RedactSelection } from './upkeep/redact.ts'
 export type { RerouteResult } from './upkeep/reroute.ts'
 export type {
   FailureCounting,

@@ -52,6 +52,13 @@ import { keepParts } from './upkeep/own-parts.ts'
 import { PauseDesk, type PauseDetails } from './upkeep/pause-desk.ts'
 import { Presence } from './upkeep/presence.ts'
 import { Reporter } from './upkeep/reporter.ts'
+import {
+  redact,
+  type RedactDetails,
+  type RedactParts,
+  type RedactResult,
+  type RedactSelection,
+} from './upkeep/redact.ts'
 import { reroute, type RerouteParts, type RerouteResult } from './upkeep/reroute.ts'
 import { outboxRound, Retention } from './upkeep/retention.ts'
 import { compareSettings } from './upkeep/shared-settings.ts'
@@ -113,7 +120,7 @@ class HybridOutbox<
   readonly #presence: Presence
   readonly #pauseDesk: PauseDesk
   readonly #renewal: Renewal
-  readonly #desk: RerouteParts
+  readonly #desk: RerouteParts & RedactParts
   readonly #cleanLoop: Loop
   readonly #checkLoop: Loop
   readonly #life = new StartStop(
@@ -347,6 +354,14 @@ class HybridOutbox<
    */
   reroute(from: string, to: string, details: DoneBy = {}): Promise<RerouteResult> {
     return reroute(this.#desk, from, to, details)
+  }
+
+  /**
+   * Replaces the payloads of published events and dead letters, such as all of a person who has to be forgotten, and removes
+   * headers by name. Events that still have to go out are left, and `left` counts them, unless `unsent` is set.
+   */
+  redact(selection: RedactSelection, details: RedactDetails = {}): Promise<RedactResult> {
+    return redact(this.#desk, selection, details)
   }
 
   /** What is paused now. */

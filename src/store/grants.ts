@@ -17,7 +17,7 @@ export const RIGHTS = {
   application: { outbox: ['select', 'insert', 'update'], pauses: READ, instances: ALL },
   /** A process that runs the fallback and the cleanup, and saves nothing. */
   relay: { outbox: CHANGE, pauses: READ, instances: ALL },
-  /** Retries, discards, pauses and purges. */
+  /** Retries, discards, redacts, pauses and purges. */
   operator: { outbox: CHANGE, pauses: ['select', 'insert', 'delete'], instances: READ },
   /** Only looks. */
   reader: { outbox: READ, pauses: READ, instances: READ },

@@ -62,8 +62,12 @@ export async function changeFailures(
   }
 }
 
+interface SelectedById {
+  readonly id?: string | readonly string[]
+}
+
 /** What was asked for, for the log. Many ids would flood it. */
-function selectedBy({ id, ...filter }: FailuresOfKind): object {
+export function selectedBy({ id, ...filter }: SelectedById): object {
   const ids = id === undefined ? [] : [id].flat()
   if (ids.length === 0) return filter
   return { ...filter, ...(ids.length <= MOST_IDS ? { id: ids } : { ids: ids.length }) }

@@ -113,6 +113,7 @@ it('can be stood in for by a plain object', () => {
     pause: async () => true,
     resume: async () => true,
     reroute: async () => ({ moved: 0, held: 0 }),
+    redact: async () => ({ redacted: 0, left: 0 }),
     pauses: async () => [],
     instances: async () => [],
     purge: async () => 0,

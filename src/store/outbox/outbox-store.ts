@@ -4,9 +4,10 @@ import type { EventStatus, OutboxEvent, PreparedEvent } from '../../event/event.
 import type { MigrateOptions } from '../migrate.ts'
 import type { TableName } from '../table-name.ts'
 import type { CdcLook } from './cdc/look.ts'
-import type { BrowseStore } from './browse-store.ts'
+import type { BrowseStore, EventFilter } from './browse-store.ts'
 import type { ControlStore } from './control-store.ts'
 import type { DeadLetterFilter, FailurePage, FailureStore } from './failure-store.ts'
+import type { RedactedPage, Redaction } from './redact.ts'
 import type { ReroutePlace, Rerouted } from './reroute.ts'
 
 /** The options that the statements need. */
@@ -292,6 +293,8 @@ export interface Store<TTx> {
     topics: { readonly from: string; readonly to: string },
     page: { readonly limit: number; readonly after: ReroutePlace | null },
   ): Promise<Rerouted>
+  /** Replaces the payloads of one page of events. `after` is where the page before ended. */
+  redact(filter: EventFilter, redaction: Redaction, after: string | null): Promise<RedactedPage>
   listDeadLetters(filter: DeadLetterFilter, page: FailurePage): Promise<DeadLetter[]>
   /** How many dead letters there are, by event type, counted up to the limit. */
   countDeadLetters(limit: number): Promise<Record<string, number>>

@@ -25,6 +25,7 @@ import { pauseStatements } from './pauses.ts'
 import { purgeStatement } from './purge.ts'
 import { recordFailedStatement } from './record-failed.ts'
 import { recordPublishedStatement } from './record-published.ts'
+import { redactStatement } from './redact.ts'
 import { renewStatement } from './renew.ts'
 import { rerouteStatement } from './reroute.ts'
 import { saveInStatement, saveStatement } from './save.ts'
@@ -65,6 +66,7 @@ export function postgresStore(db: Database<unknown>, rules: StoreRules): Store<E
       discard: discardFailuresStatement(context),
     },
     reroute: rerouteStatement(context),
+    redact: redactStatement(context),
     browse: { list: listEventsStatement(context), show: showEventStatement(context) },
     listDeadLetters: listDeadLettersStatement(context),
     countDeadLetters: countDeadLettersStatement(context),

@@ -157,6 +157,7 @@ const WORK: Record<Purpose, (role: string, problems: unknown[]) => Promise<void>
     await admin.unsafe(`update ${quoted('')} set status = 'dead_letter', last_error = 'refused'`)
     const outbox = outboxOf(role)
     const [first] = await outbox.deadLetters.list()
+    await outbox.redact({ id: first!.id })
     await outbox.deadLetters.retry({ id: first!.id })
     await outbox.deadLetters.discard({ all: true })
     await outbox.pause('orders', { by: 'ada' })
