@@ -5,6 +5,7 @@ export type { Duration } from './checks/duration.ts'
 export type { Schedule } from './checks/schedule.ts'
 export type { Logger } from './runtime/logger.ts'
 export type { TopicRule, TopicTable } from './event/topic.ts'
+export type { EventHead, PayloadHook, PayloadHooks } from './event/stored-payload.ts'
 export type { EventDetails, EventRef, EventStatus, NewEvent, OutboxEvent } from './event/event.ts'
 export {
   defineEvents,

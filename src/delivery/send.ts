@@ -14,6 +14,7 @@ import type { Circuits } from './circuits.ts'
 import type { Gate } from './gate.ts'
 import type { LeasedEvent, Outcome } from './leased-event.ts'
 import { splitInOrder } from './order.ts'
+import { publishRead, readPatienceMs } from './read-payloads.ts'
 import type { Recorder } from './record.ts'
 
 /** What send() returns once each event of the batch has an outcome. The record of the outcomes is under way. */
@@ -40,11 +41,14 @@ export interface SenderParts {
 export class Sender {
   readonly #parts: SenderParts
   readonly #timeoutMs: number
+  /** 0: the table holds what is sent. */
+  readonly #readPatienceMs: number
   readonly #lateAnswers = new Set<Promise<void>>()
 
   constructor(parts: SenderParts) {
     this.#parts = parts
     this.#timeoutMs = parts.publisher.timeoutMs ?? parts.options.publishTimeoutMs
+    this.#readPatienceMs = parts.options.payloads?.read ? readPatienceMs(this.#timeoutMs) : 0
   }
 
   /** Sends what may be sent and gives the rest back. Never rejects. */
@@ -95,9 +99,17 @@ export class Sender {
     return telemetry.send({ publisher: name, system, path: batch[0]!.path, events }, publish)
   }
 
-  async #publish(batch: readonly LeasedEvent[]): Promise<readonly PublishResult[]> {
-    const { publisher, options } = this.#parts
+  #publish(batch: readonly LeasedEvent[]): Promise<readonly PublishResult[]> {
+    const { options } = this.#parts
     const events = batch.map(({ event }) => event)
+    const read = options.payloads?.read
+    if (!read) return this.#publishEvents(events)
+    const publish = (readable: readonly OutboxEvent[]) => this.#publishEvents(readable)
+    return publishRead(events, read, this.#readPatienceMs, options, publish)
+  }
+
+  async #publishEvents(events: readonly OutboxEvent[]): Promise<readonly PublishResult[]> {
+    const { publisher, options } = this.#parts
     try {
       const results = await publisher.publish(events, { deadLettersHold: options.deadLettersHold })
       if (!Array.isArray(results)) throw this.#breach(`${show(results)} instead of an array`)
@@ -150,7 +162,9 @@ export class Sender {
     begunAt: number,
   ): Promise<void> {
     const { publisher, recorder } = this.#parts
-    const patienceMs = Math.max(0, (publisher.settlesWithinMs ?? 0) - this.#timeoutMs)
+    // The publisher begins when the payloads have been read.
+    const settlesMs = (publisher.settlesWithinMs ?? this.#timeoutMs) + this.#readPatienceMs
+    const patienceMs = Math.max(0, settlesMs - this.#timeoutMs)
     const recorded = publishing.then((results) => {
       this.#conclude(batch, results, begunAt)
       return { record: recorder.record(batch) }

@@ -1,6 +1,7 @@
 // Turns the payload into JSON: exactly, or not at all. JSON.stringify() drops functions and symbols. It turns NaN,
 // Infinity and invalid dates into null, and a Map, a Promise or an Error into {}. The event would then differ from what
 // was emitted, so all of these are refused. An undefined property is left out, which is how optional fields work.
+import { isStorable } from '../checks/storable.ts'
 import { EventRefusedError } from '../errors.ts'
 
 /** A payload as it comes back from JSON: a `Date`, for instance, becomes the text that its toJSON() returns. */
@@ -101,6 +102,21 @@ function explain(thrown: unknown): string {
   if (thrown instanceof RangeError) return 'it is nested too deeply'
   const isCycle = thrown instanceof TypeError && /circular|cyclic/i.test(thrown.message)
   return isCycle ? 'it contains a cycle' : 'its toJSON() failed'
+}
+
+/** Whether a text that others have made is JSON that the table can hold. */
+export function isStorableJson(text: unknown): text is string {
+  return isJsonText(text) && isStorable(text) && !hasUnstorableEscape(text)
+}
+
+export function isJsonText(text: unknown): text is string {
+  if (typeof text !== 'string') return false
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 // JSON.stringify() writes U+0000 and lone surrogates as escapes, and no other character in these ranges.

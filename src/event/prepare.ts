@@ -7,6 +7,7 @@ import { EventRefusedError } from '../errors.ts'
 import { newEventId } from './event-id.ts'
 import type { EventRef, NewEvent, PreparedEvent } from './event.ts'
 import { scheduleOf } from './schedule.ts'
+import type { PayloadHooks } from './stored-payload.ts'
 import { laneOf, type OrderScopes } from './lane.ts'
 import { encodePayload } from './payload.ts'
 import { topicByRule, type TopicRule, unroutedError } from './topic.ts'
@@ -21,6 +22,8 @@ export interface EventRules {
   /** Who sends the events: this library, or a connector that reads them from the log of the database. */
   readonly relay?: 'outbox' | 'cdc'
   readonly maxPayloadBytes: number
+  /** What is stored instead of payloads; null: they themselves. */
+  readonly payloads?: PayloadHooks | null
   readonly maxAttempts: number
   readonly maxAttemptsByType: Readonly<Record<string, number>>
   /** Adds the trace context of the request to the headers. null: no telemetry. */
@@ -73,14 +76,8 @@ export function prepareEvent(event: NewEvent, rules: EventRules, version?: strin
   if (routedTopics && !routedTopics.has(topic)) throw unroutedError(event, topic, routedTopics)
   const payload = encodePayload(type, event.payload)
   const headers = collectHeaders(type, event, version)
-  const bytes = Buffer.byteLength(payload) + Buffer.byteLength(JSON.stringify(headers))
-  if (bytes > rules.maxPayloadBytes) {
-    throw new EventRefusedError(
-      'PAYLOAD_TOO_LARGE',
-      `${type}: payload and headers take ${bytes} bytes, more than maxPayloadBytes (${rules.maxPayloadBytes}); ` +
-        'store the bulk elsewhere and emit a reference, or raise maxPayloadBytes together with the limit of the broker',
-    )
-  }
+  // Otherwise what counts is what write() makes of it.
+  if (!rules.payloads?.write) requireSize(type, payload, headers, rules.maxPayloadBytes)
   const aggregateId = requireText(`${type}: aggregateId`, keyText(type, event.aggregateId), 512)
   const id = newEventId()
   const maxAttempts = attemptsFor(type, event, rules)
@@ -109,6 +106,21 @@ export function prepareEvent(event: NewEvent, rules: EventRules, version?: strin
     maxAttempts,
     ...(schedule && { schedule }),
   }
+}
+
+export function requireSize(
+  type: string,
+  payload: string,
+  headers: PreparedEvent['headers'],
+  maxPayloadBytes: number,
+): void {
+  const bytes = Buffer.byteLength(payload) + Buffer.byteLength(JSON.stringify(headers))
+  if (bytes <= maxPayloadBytes) return
+  throw new EventRefusedError(
+    'PAYLOAD_TOO_LARGE',
+    `${type}: payload and headers take ${bytes} bytes, more than maxPayloadBytes (${maxPayloadBytes}); ` +
+      'store the bulk elsewhere and emit a reference, or raise maxPayloadBytes together with the limit of the broker',
+  )
 }
 
 function attemptsFor(type: string, event: NewEvent, rules: EventRules): number {

@@ -7,6 +7,7 @@ import { databaseOf } from '../drivers/database-of.ts'
 import type { AnyDatabase } from '../drivers/driver.ts'
 import { type Duration, formatDuration, show } from '../checks/duration.ts'
 import type { EmitRules } from '../event/emit.ts'
+import type { PayloadHooks } from '../event/stored-payload.ts'
 import { OutboxOptionsError } from '../errors.ts'
 import { type Logger, resolveLogger } from '../runtime/logger.ts'
 import type { Publisher } from '../publishers/publisher.ts'
@@ -97,6 +98,11 @@ export interface OutboxOptions<
   /** Payload plus headers, at most. Kafka brokers refuse more than about 1 MB by default. @default 1_000_000 */
   maxPayloadBytes?: number
   /**
+   * What the table holds instead of payloads: `{ write, read }`. To encrypt them, or to keep large ones elsewhere. See
+   * docs/guides/sensitive-data.md. @default the payloads themselves
+   */
+  payloads?: PayloadHooks
+  /**
    * The topic of events that name none: one name, a table `{ byType, byAggregate }`, or a function of the event.
    * emit() refuses an event that the table does not list, or for which the function returns undefined.
    * @default the event's aggregate type
@@ -173,6 +179,8 @@ export type CdcOutboxOptions<
 }
 
 export interface ResolvedOptions extends EmitRules, StoreRules {
+  /** null: the table holds the payloads themselves. */
+  readonly payloads: PayloadHooks | null
   readonly relay: 'outbox' | 'cdc'
   /** Where this process sends events. A single destination takes every topic, unless the publisher is a router. */
   readonly destinations: readonly RoutedPublisher[]
@@ -239,6 +247,7 @@ const KNOWN = [
   'workerId',
   'logger',
   'telemetry',
+  'payloads',
 ]
 
 const RENAMED = { ordering: "'order'; 'key' became 'aggregate', the default" }
@@ -288,6 +297,7 @@ export function resolveOptions(
     backoffBaseMs: requireDuration('backoffBase', options.backoffBase, 0),
     backoffMaxMs: requireDuration('backoffMax', options.backoffMax, 0),
     maxPayloadBytes: requireCount('maxPayloadBytes', options.maxPayloadBytes, 2 ** 28),
+    payloads: optional(options.payloads, resolvePayloadHooks),
     topic: resolveTopicRule(options.topic),
     catalog: optional(options.events, defineEvents),
     deadLettersHold:
@@ -385,6 +395,11 @@ function crossCheck(options: ResolvedOptions, inOrder: boolean) {
       "retention: 0 would keep no event with relay: 'cdc', and the rows are what is left if the replication slot is lost; set a retention such as '1d'",
     )
   }
+  if (options.relay === 'cdc' && options.payloads?.read) {
+    throw new OutboxOptionsError(
+      "relay: 'cdc' sends what the table holds, so payloads.read would never be called; remove it and let consumers read the payloads, or relay: 'outbox'",
+    )
+  }
   if (backoffMaxMs < backoffBaseMs) {
     throw new OutboxOptionsError(
       `backoffMax must not be shorter than backoffBase (${formatDuration(backoffBaseMs)}), got ${formatDuration(backoffMaxMs)}; raise backoffMax or lower backoffBase`,
@@ -450,6 +465,21 @@ function checkSpelling(name: string, publisher: Publisher): void {
 
 function optional<T, R>(value: T | undefined, resolve: (value: T) => R): R | null {
   return value === undefined ? null : resolve(value)
+}
+
+function resolvePayloadHooks(given: PayloadHooks): PayloadHooks {
+  rejectUnknown('payloads', given, ['write', 'read'])
+  const hooks: PayloadHooks = {}
+  for (const name of ['write', 'read'] as const) {
+    const hook = given[name]
+    if (hook === undefined) continue
+    if (typeof hook !== 'function') {
+      throw new OutboxOptionsError(`payloads.${name} must be a function, got ${show(hook)}`)
+    }
+    hooks[name] = hook.bind(given)
+  }
+  if (Object.keys(hooks).length > 0) return Object.freeze(hooks)
+  throw new OutboxOptionsError('payloads needs write, read or both; add one, or remove the option')
 }
 
 function resolveAttemptsByType(

@@ -10,6 +10,7 @@ import type { Executor } from '../drivers/driver.ts'
 import { executorOf } from '../drivers/own-transaction.ts'
 import { type EmitArguments, prepareEmitted } from '../event/emit.ts'
 import { laneRefOf, type LaneRef, type PreparedEvent } from '../event/event.ts'
+import { writePayloads } from '../event/stored-payload.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { NewLoop } from '../runtime/background.ts'
 import type { Bell } from '../runtime/bell.ts'
@@ -17,7 +18,7 @@ import type { Loop } from '../runtime/loop.ts'
 import type { SavedIn, Store } from '../store/outbox/outbox-store.ts'
 import type { Backlog } from './backlog.ts'
 import type { NextStep } from './hand-over.ts'
-import { levelOf } from './open-unit.ts'
+import { isDueAtOnce, levelOf } from './open-unit.ts'
 import type { UnitsOfWork } from './unit-of-work.ts'
 
 /** The pauses between two questions: as long as the youngest transaction has been open, within these limits. */
@@ -79,15 +80,17 @@ export class EmitIn {
     const { store, options, units, backlog } = this.#parts
     const level = levelOf(tx)
     if (level?.owner === units) return level.unit.emitAt(level, given)
-    const events = prepareEmitted(given, options)
-    const ids = events.map(({ id }) => id)
+    const emitted = prepareEmitted(given, options)
+    const ids = emitted.map(({ id }) => id)
     // Not awaited: the count needs a connection, and the caller's transaction may hold the last one.
     void backlog?.refresh()
-    const due = events.filter(({ schedule }) => !schedule)
-    if (due.length > 0) backlog?.check(() => due.length)
-    if (events.length > 0) {
+    const dueCount = emitted.filter(isDueAtOnce).length
+    if (dueCount > 0) backlog?.check(() => dueCount)
+    if (emitted.length > 0) {
+      const write = options.payloads?.write
+      const events = write ? await writePayloads(emitted, write, options.maxPayloadBytes) : emitted
       const saved = await store.saveIn(executorOf(tx), events, options.workerId)
-      this.#watch(saved, due)
+      this.#watch(saved, events.filter(isDueAtOnce))
     }
     return Array.isArray(given[0]) ? ids : ids[0]!
   }

@@ -196,7 +196,7 @@ export function awaitAll<T>(answered: T): T | Promise<T> {
   return Array.isArray(answered) ? Promise.all(answered) : answered
 }
 
-function isDueAtOnce({ schedule }: PreparedEvent): boolean {
+export function isDueAtOnce({ schedule }: PreparedEvent): boolean {
   return schedule === undefined
 }
 

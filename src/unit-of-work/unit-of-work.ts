@@ -8,6 +8,7 @@ import type { Database, Executor, TransactionSettings } from '../drivers/driver.
 import type { Emit } from '../event/emit.ts'
 import { OutboxError, OutboxOptionsError } from '../errors.ts'
 import type { PreparedEvent } from '../event/event.ts'
+import { writePayloads } from '../event/stored-payload.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { BirthLease, NextStep } from './hand-over.ts'
 import { OpenUnit, type Level, awaitAll } from './open-unit.ts'
@@ -153,6 +154,8 @@ export class UnitsOfWork {
 
   async #runOnce<T>(work: Work<T>, settings: TransactionSettings): Promise<T> {
     const { db, options, backlog, delivery } = this.#parts
+    const { maxPayloadBytes } = options
+    const write = options.payloads?.write
     if (backlog) await backlog.refresh()
     let saved: Saved | null = null
     let thrown: { error: unknown } | null = null
@@ -165,7 +168,8 @@ export class UnitsOfWork {
         const unit = new OpenUnit({ open, options, backlog, owner: this, client: db.client })
         try {
           const answer = await unit.run((unitTx) => work(unitTx as never, unit.emit as never))
-          const events = unit.finish()
+          const emitted = unit.finish()
+          const events = write ? await writePayloads(emitted, write, maxPayloadBytes) : emitted
           if (events.length > 0) saved = await this.#save(open, events)
           return answer
         } catch (error) {

@@ -10,6 +10,7 @@ const byClient = new WeakMap<object, Map<string, Shared>>()
 /** Durations in milliseconds. */
 export function sharedSettings(options: ResolvedOptions): Shared {
   const { relay, orderScopes, deadLettersHold, lockKeys, retentionMs, deadLetterTopic } = options
+  const { payloads } = options
   return {
     relay,
     order: orderScopes ? 'aggregate' : 'none',
@@ -17,6 +18,8 @@ export function sharedSettings(options: ResolvedOptions): Shared {
     lockKeys,
     retention: retentionMs,
     deadLetterTopic,
+    // An instance that does not read them would send what the table holds.
+    payloads: payloads && Object.keys(payloads).toSorted().join(' and '),
   }
 }
 

@@ -60,7 +60,7 @@ const DELIVERY = [
   ['leases.ts'],
   ['own-events.ts', 'tally.ts'],
   ['order.ts', 'circuits.ts', 'pauses.ts', 'claim-size.ts', 'failure-record.ts'],
-  ['gate.ts', 'record.ts'],
+  ['gate.ts', 'record.ts', 'read-payloads.ts'],
   ['send.ts'],
   ['claimed-sends.ts'],
   ['immediate.ts', 'fallback.ts'],

@@ -9,6 +9,7 @@ import { Pauses } from '../../../src/delivery/pauses.ts'
 import { Recorder } from '../../../src/delivery/record.ts'
 import { Sender } from '../../../src/delivery/send.ts'
 import { Lifecycle } from '../../../src/lifecycle.ts'
+import type { PayloadHooks } from '../../../src/event/stored-payload.ts'
 import { resolveOptions } from '../../../src/options/options.ts'
 import { EVERY_TOPIC } from '../../../src/publishers/router.ts'
 import { Bell } from '../../../src/runtime/bell.ts'
@@ -24,11 +25,16 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-function setUp(answer: Parameters<typeof scriptedPublisher>[0], settlesWithinMs = 30_000) {
+function setUp(
+  answer: Parameters<typeof scriptedPublisher>[0],
+  settlesWithinMs = 30_000,
+  payloads?: PayloadHooks,
+) {
   const publisher = scriptedPublisher(answer, { settlesWithinMs })
   const options = resolveOptions({
     db: { execute: async () => [], transaction: async () => {} },
     publisher,
+    ...(payloads && { payloads }),
   })
   const lifecycle = new Lifecycle(silentLogger)
   const bell = new Bell()
@@ -148,6 +154,45 @@ it('lets the leases go when the client should have given up, and takes an ack ev
   answer.resolve(acked(one.event))
   await vi.advanceTimersByTimeAsync(0)
   expect(recorded).toEqual([[one.event.id]])
+  circuits.stop()
+})
+
+it('keeps the leases for longer when payloads are read first, as the client begins later', async () => {
+  const plain = defer<string>()
+  const answer = defer<ReturnType<typeof acked>>()
+  const { sender, circuits, publisher } = setUp(() => answer.promise, 30_000, {
+    read: () => plain.promise,
+  })
+  const sending = sender.send([leased()])
+  await vi.advanceTimersByTimeAsync(2_499)
+  expect(publisher.batches).toEqual([])
+  plain.resolve('"read"')
+  await vi.advanceTimersByTimeAsync(2_501)
+  expect(publisher.batches).toEqual([['read']])
+  const { over } = await sending
+  await vi.advanceTimersByTimeAsync(27_499)
+  expect(await isOver(over)).toBe(false)
+  await vi.advanceTimersByTimeAsync(1)
+  expect(await isOver(over)).toBe(true)
+  circuits.stop()
+})
+
+it('gives up on a payload that cannot be read in time, and sends the others', async () => {
+  const { sender, circuits, publisher } = setUp(acked, 30_000, {
+    read: (stored) => (stored === '"stuck"' ? new Promise(() => {}) : stored),
+  })
+  const of = (payload: string, topic: string) => leased({ payload: JSON.stringify(payload), topic })
+  const batch = [of('one', 'a'), of('stuck', 'b'), of('two', 'a')]
+  const sending = sender.send(batch)
+  await vi.advanceTimersByTimeAsync(2_500)
+  await sending
+  expect(publisher.batches).toEqual([['one', 'two']])
+  expect(batch.map(({ outcome }) => outcome)).toMatchObject([
+    { kind: 'published' },
+    { kind: 'failed', counts: false },
+    { kind: 'published' },
+  ])
+  expect(circuits.unreachable()).toMatchObject([{ topic: 'b' }])
   circuits.stop()
 })
 

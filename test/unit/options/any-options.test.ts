@@ -28,6 +28,7 @@ const options = [
   'deadLetterTopic',
   'logger',
   'workerId',
+  'payloads',
 ]
 
 it.each([...options, 'deadLetterRetention', 'db', 'publisher'])(

@@ -15,6 +15,20 @@ describe('resolveOptions()', () => {
     expect(Object.isFrozen(resolved)).toBe(true)
   })
 
+  it('takes the hooks of payloads from an object with a state of its own', () => {
+    class Vault {
+      readonly #key = 'k1'
+      write(text: string) {
+        return this.#key + text
+      }
+    }
+    const { payloads } = resolve({ payloads: new Vault() })
+    expect(payloads!.write!('x', null as never)).toBe('k1x')
+    expect(payloads!.read).toBeUndefined()
+    const cdc = { payloads, relay: 'cdc', publisher: undefined }
+    expect(resolve(cdc).payloads!.write).toBeInstanceOf(Function)
+  })
+
   it('treats undefined as not given', () => {
     expect(resolve({ threshold: undefined }).thresholdMs).toBe(7_000)
   })
@@ -48,6 +62,13 @@ describe('resolveOptions()', () => {
     ],
     [{ batchSize: 0 }, /batchSize must be a whole number from 1 to 10000, got 0/],
     [{ batchSize: 1.5 }, /batchSize/],
+    [{ payloads: {} }, /payloads needs write, read or both/],
+    [{ payloads: { seal: () => '' } }, /payloads has no option 'seal'/],
+    [{ payloads: { read: 'aes' } }, /payloads\.read must be a function, got 'aes'/],
+    [
+      { payloads: { read: () => '' }, relay: 'cdc', publisher: undefined },
+      /payloads\.read would never/,
+    ],
     [{ maxAttemptsByType: { A: 0 } }, /maxAttemptsByType\.A must be a whole number/],
     [
       {
