@@ -81,7 +81,7 @@ export class RabbitConnection {
   }
 
   async #close(): Promise<void> {
-    this.#retire()
+    this.#withdraw()
     if (this.#ended) return
     const closing = this.#model.close().catch(() => {})
     if ((await raceTimeout(closing, LIFE_SIGN_MS)) === 'late') {
@@ -179,9 +179,15 @@ export class RabbitConnection {
 
   #retire(): void {
     if (!this.isFit) return
+    this.#withdraw()
+    this.#closeIfIdle()
+  }
+
+  /** Takes nothing new from here on. Does not close: close() would call itself, and not wait for the first call. */
+  #withdraw(): void {
+    if (!this.isFit) return
     this.#retired = true
     this.#onUnfit()
-    this.#closeIfIdle()
   }
 
   #closeIfIdle(): void {

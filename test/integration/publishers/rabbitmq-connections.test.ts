@@ -76,11 +76,11 @@ describeWithRabbit('the connections of rabbitmqPublisher', () => {
       connect: async () => {
         const connection = await connect(rabbitUrl())
         made += 1
-        connection.on('close', () => (closed += 1))
         const close = connection.close.bind(connection)
         connection.close = async () => {
           await isOpenAgain.promise
           await close()
+          closed += 1
         }
         return connection
       },
