@@ -1,7 +1,7 @@
 // outbox.redact(): what published events and dead letters say of a person is erased, and what still has to go out is left.
 import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
-import type { AnyDatabase, Outbox } from '../../../src/index.ts'
+import type { Outbox } from '../../../src/index.ts'
 import { recordingLogger } from '../../support/doubles/recording-logger.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { acked, failedAs, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
@@ -13,7 +13,7 @@ describeEach([drizzleOnPostgresJs, onNodePostgres], (fixture) => {
   const newOutbox = (options: object = {}) =>
     fixture.outbox({ publisher: scriptedPublisher(acked), immediate: false, ...options })
   const person = { aggregateType: 'person', aggregateId: 'p-1' }
-  const emit = (outbox: Outbox<AnyDatabase>, ...events: Parameters<typeof newEvent>[0][]) =>
+  const emit = (outbox: Outbox, ...events: Parameters<typeof newEvent>[0][]) =>
     outbox.withOutbox((_, emitEvents) =>
       emitEvents(events.map((event) => newEvent({ payload: { name: 'Jane Doe' }, ...event }))),
     )

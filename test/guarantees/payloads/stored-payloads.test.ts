@@ -4,7 +4,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
 import {
-  type AnyDatabase,
+  createOutbox,
   EventRefusedError,
   type Outbox,
   type OutboxEvent,
@@ -63,14 +63,14 @@ const k1 = randomBytes(32)
 const retriable = (text: string) => Object.assign(new Error(text), { retriable: true })
 
 describeEach([drizzleOnPostgresJs, onNodePostgres], (fixture) => {
-  type Options = Partial<OutboxOptions<AnyDatabase>> & Pick<OutboxOptions, 'publisher'>
+  type Options = Partial<OutboxOptions> & Pick<OutboxOptions, 'publisher'>
   const open = async (options: Options) => {
     const logger = recordingLogger()
     const outbox = fixture.outbox({ logger, ...options })
     await outbox.start()
     return { outbox, logger }
   }
-  const emit = (outbox: Outbox<AnyDatabase>, ...events: Parameters<typeof newEvent>[0][]) =>
+  const emit = (outbox: Outbox, ...events: Parameters<typeof newEvent>[0][]) =>
     outbox.withOutbox((_, emitEvents) => emitEvents(events.map((event) => newEvent(event))))
   const wholeTable = async () => {
     const rows = await fixture.sql<{ row: string }[]>`select o::text as row from outbox o`
@@ -87,7 +87,7 @@ describeEach([drizzleOnPostgresJs, onNodePostgres], (fixture) => {
         const rows = await fixture.rows()
         return rows.length > 0 && rows.every(({ status }) => status === 'published')
       },
-      { message: async () => inspect(await fixture.rows()) },
+      { message: 'every event is published' },
     )
 
   it('keeps the plain text out of the table, and sends it byte for byte on both paths', async () => {
@@ -183,6 +183,16 @@ describeEach([drizzleOnPostgresJs, onNodePostgres], (fixture) => {
     await expect(emit(outbox, { type: 'NotKept', payload: large })).rejects.toMatchObject({
       code: 'PAYLOAD_TOO_LARGE',
     })
+  })
+
+  it('stores for a connector what write() returns', async () => {
+    const { write } = vault({ k1 })
+    const { db } = fixture
+    const outbox = createOutbox({ db, relay: 'cdc', payloads: { write }, logger: false })
+    await emit(outbox, { payload: SECRET })
+    expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
+    expect((await storedPayloads())[0]).toContain('"key":"k1"')
+    expect(await wholeTable()).not.toContain('hunter2')
   })
 
   it('calls write() for what is saved alone, with the event but for its payload', async () => {
