@@ -73,7 +73,9 @@ export async function startFollowed(
       await waitUntil(commits, { message: `${String(payload)} is committed` })
     },
     async delivered(...payloads) {
-      await waitUntil(() => payloads.every(isDelivered), { message: `${payloads.join()} is delivered` })
+      await waitUntil(() => payloads.every(isDelivered), {
+        message: `${payloads.join()} is delivered`,
+      })
     },
     async replicated() {
       const isDone = async () => {
