@@ -4,8 +4,8 @@ import { expect, it } from 'vitest'
 
 type Estimate = Readonly<Record<string, number>>
 interface Snippet {
-  estimate(service: object): Estimate
-  service: object
+  readonly estimate: (service: object) => Estimate
+  readonly service: object
 }
 
 const root = new URL('../../', import.meta.url)

@@ -18,7 +18,7 @@ describeWithConnector('a lost slot', () => {
 
   async function ask(method: 'PUT' | 'DELETE', path: string): Promise<void> {
     const response = await fetch(`${cdc.stack.connect.url}/${path}`, { method })
-    expect(response.ok, await response.text()).toBe(true)
+    if (!response.ok) throw new Error(`${method} ${path}: ${await response.text()}`)
   }
 
   async function connectorState(): Promise<string | undefined> {
