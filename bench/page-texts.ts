@@ -4,23 +4,24 @@ import type { ContenderName } from './contender.ts'
 export function introText(contenders: string, versions: string): string {
   return `# Benchmarks
 
-\`npm run bench\` generates this page. \`bench/results/latest.json\` holds every figure, and our ratio to each other
-contender. All contenders take turns on one machine, with one Postgres (fsync on) and one Kafka (one broker, acks from
+This page compares the library with other ways to bring events from Postgres to Kafka. \`npm run bench\` generates it, and
+\`bench/results/latest.json\` holds every figure, and our ratio to each other contender. All contenders take turns on one machine, with one Postgres (fsync on) and one Kafka (one broker, acks from
 all replicas). Each contender has its own process, database and topic, and only one of them has work to do at a time.
 
 A process is measured once it is warm: after 6,000 units of work, or 15 seconds. It then does all loads that its contender
 takes part in, and waits while others take their turns. Contenders that decide a target at 64 begin again with a new process
 after three of their five rounds. Each drain has its own process. A figure is the median of its rounds. Contenders whose ratio is
 a target have five rounds at 64, and three at 16, for latency and in a drain. Of the peers these are graphile-worker (at 64)
-and pg-boss (in a drain). All others have one. Only ratios within a run mean something, because another machine has other numbers; the CPU times hold for this one.
+and pg-boss (in a drain). All others have one round. Only ratios within a run mean something, because another machine has other numbers; the CPU times hold for this one.
 
 When a process has ended, the benchmark compares its topic with the committed events; if a drain was stopped before its end,
 with the acknowledged ones. "Lost" counts the events that are missing, "twice" those that came again. Nothing is measured
 meanwhile.
 
 The machine is noisy. "From, to" shows how far apart the rounds were: for a target, our worst round against their best, and
-our best against their worst. A target between them is "unclear": another run might say the opposite. Latency, history and a unit of work have no such range, so do not trust a narrow verdict on them.
-[Internals](internals/speed.md#where-the-rest-of-the-time-goes) explain where the time goes.
+our best against their worst. A target between these two is "unclear", because another run might give the opposite verdict.
+Latency, history and a unit of work have no such range, so do not trust a narrow verdict on them.
+[Internals](internals/speed.md#where-the-rest-of-the-time-goes) shows where the time goes.
 
 "Latency" is the time from COMMIT to ack. "Unit" is the time that the caller of a unit of work waits. Only a dual write
 lets its caller wait for the ack. In a workload without a pace, a contender that sends more slowly than it commits builds up a
@@ -34,10 +35,10 @@ ${contenders}
 
 \`aftercommit\` runs twice where it matters: with its defaults, which keep a published event for seven days, and with
 \`retention: 0\`, which deletes an event when it is published. Nothing else differs. A tuned peer has
-the best settings that we found. A mark is a yardstick and no alternative; a peer is a library from npm. "The best peer" is the
+the best settings that we found. A mark is a yardstick, not an alternative. A peer is a library from npm. "The best peer" is the
 fastest one of the table below, whichever that is in this run, even if it falls behind all the time.
 
-graphile-worker, @nest-native/messaging and pg-boss ask for Node 22. They ran on the version below, even if it is older.
+graphile-worker, @nest-native/messaging and pg-boss officially need Node 22. They ran on the version below, even if it is older.
 
 ${versions}.`
 }
@@ -73,7 +74,7 @@ export const WORKLOAD_TEXTS: Record<string, string> = {
 }
 
 export const CLAIMS_TEXT =
-  'The fallback claims 100 events of 1,000 bytes, each in its own lane. Its publisher returns at once, and the fallback records the outcome. Other rows, also of 1,000 bytes, are in the way. Each claim takes its turn with one in an empty table: the ratio compares the two medians, so both meet the same machine. The first claim of a process is shown apart, because it may have to walk over these rows once.'
+  'The fallback claims 100 events of 1,000 bytes, each in its own lane. Its publisher returns at once, and the fallback records the outcome. Other rows, also of 1,000 bytes, are in the way. Each claim alternates with one in an empty table, so that both run under the same conditions. The ratio compares the two medians. The first claim of a process is shown apart, because it may have to read these rows once.'
 
 export const HISTORY_TEXT =
   'The table holds published rows, and the settings are the defaults. The benchmark times a round of the fallback that finds nothing, then drains 30,000 rows of 100 bytes.'
@@ -82,10 +83,10 @@ export const OVERHEAD_TEXT =
   'Units of work run one at a time, with a pause in between, and three kinds take turns. Each inserts a business row. One kind has no event, the others have one of 1,000 bytes.'
 
 export const COST_TEXT =
-  "BEGIN and COMMIT are not counted. The statements include the business's own; `postgres-only` has no others. CPU and memory are those of the contender's process. Postgres and Kafka are not in them."
+  "BEGIN and COMMIT are not counted. The statements include the business's own; `postgres-only` has no others. CPU and memory are those of the contender's process, without Postgres and Kafka."
 
 export const SPENT_TEXT =
-  'How long the turns of each workload took, with the time for processes to start and to get warm, and for tables to be filled. The first load of a process includes its warm-up.'
+  'The time that the turns of each workload took, including the time to start and warm up processes and to fill tables. The first load of a process includes its warm-up.'
 
 interface About {
   readonly what: string
@@ -124,7 +125,7 @@ export const CONTENDER_TEXTS: Record<ContenderName, About> = {
   },
   'bare-idea': {
     ...MARK,
-    what: 'a mark: it writes a row, then sends and updates all that was committed meanwhile at once; it has no leases, order, retries or fallback',
+    what: 'a mark: it writes a row, then sends and updates at once all that was committed meanwhile; it has no leases, order, retries or fallback',
   },
   'postgres-only': { ...MARK, what: 'a mark: it runs the same transactions and sends nothing' },
   'kafkajs-only': {
