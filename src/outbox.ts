@@ -82,7 +82,7 @@ export interface FlushOptions {
 }
 
 export interface DrainOptions {
-  /** How long drain() takes at most, unless the database does not answer. @default '30s' */
+  /** How long drain() takes at most, unless the database does not respond. @default '30s' */
   timeout?: Duration
 }
 
@@ -94,7 +94,7 @@ export function createOutbox<
   return new HybridOutbox(options)
 }
 
-/** What createOutbox() returns. Without private members, so that a test can stand in for it with a plain object. */
+/** What createOutbox() returns. Without private members, so that a test can replace it with a plain object. */
 export interface Outbox<
   TDb extends AnyDatabase = AnyDatabase,
   TEvents extends EventCatalog | undefined = undefined,
@@ -188,7 +188,7 @@ class HybridOutbox<
       lifecycle,
       newLoop,
     })
-    // What people do with these is logged, also after stop().
+    // The calls of people are logged, also after stop().
     const desk = { store, logger: resolved.logger, bell }
     this.#desk = desk
     this.#pauseDesk = new PauseDesk({ control: store.control, pauses, logger: resolved.logger })
@@ -287,9 +287,9 @@ class HybridOutbox<
 
   /**
    * Sends everything that this process committed and that has no outcome yet, and waits for the outcomes: for functions
-   * that are frozen after their answer, before which you await it. Works with and without start(), also for emitIn(). Sends
+   * that are frozen after their response; await it before that. Works with and without start(), also for emitIn(). Sends
    * no other events, except earlier and later ones of the same aggregates. Does not reject because a broker or the database
-   * is away: the result says what is left and why. Those events are in the table, for any instance or drain().
+   * cannot be reached: the result lists what is left and why. Those events are in the table, for any instance or drain().
    */
   async flush(options: FlushOptions = {}): Promise<FlushResult> {
     const until = deadlineOf('flush()', options, FLUSH_TIMEOUT)
@@ -307,7 +307,7 @@ class HybridOutbox<
 
   /**
    * Sends what is due, whichever process committed it, until nothing more can be sent now or the time is over: for a
-   * scheduled function that stands in for a process with start(). A destination that is out of reach gets one probe. Rejects
+   * scheduled function that replaces a process with start(). A destination that is out of reach gets one probe. Rejects
    * if the database fails.
    */
   async drain(options: DrainOptions = {}): Promise<DrainResult> {
@@ -320,7 +320,7 @@ class HybridOutbox<
   }
 
   /**
-   * Runs one round of the fallback now, for tests. Returns how many events it claimed, whatever became of them; 0 means that
+   * Runs one round of the fallback now, for tests. Returns how many events it claimed, whatever their outcome; 0 means that
    * nothing can be sent now. Jobs that your own scheduler starts call drain().
    */
   async pollOnce(): Promise<number> {
@@ -340,7 +340,7 @@ class HybridOutbox<
   }
 
   /**
-   * Ends the pause of a topic, or with null the pause of everything; topics that are paused by name stay so. What
+   * Ends the pause of a topic, or with null the pause of everything; topics that are paused by name stay paused. What
    * waited goes out at once from here, and within 15 seconds from other instances. Returns false if it was not paused.
    */
   resume(topic: string | null, details: DoneBy = {}): Promise<boolean> {
@@ -379,7 +379,7 @@ class HybridOutbox<
     return this.#retention.purge(details)
   }
 
-  /** What the table holds, and what this process did in the last minute. Cheap at any table size. */
+  /** The state of the table, and what this process did in the last minute. Cheap at any table size. */
   stats(): Promise<OutboxStats> {
     return this.#health.stats()
   }

@@ -2,7 +2,7 @@
 import type { Outbox } from '../outbox.ts'
 import type { OutboxOptions } from '../options/options.ts'
 
-/** What `aftercommit relay` asks of the outbox: run the fallback only, also beside a connector, and log here. */
+/** The options that `aftercommit relay` needs: run the fallback only, also beside a connector, and log here. */
 export type RelayOptions = Required<
   Pick<OutboxOptions, 'immediate' | 'poller' | 'enabled' | 'logger'>
 > & { relay: 'outbox' }

@@ -1,4 +1,4 @@
-// What a command is given: the options that all commands share, the database when it asks for it, and a place to print.
+// What a command gets: the options that all commands share, the database on demand, and a place to print.
 import { databaseUrlProblem } from './database-url.ts'
 import type { Executor } from '../drivers/driver.ts'
 import { type OpenedDatabase, openUrl } from '../drivers/open-url.ts'
@@ -78,7 +78,7 @@ export class Context {
     return (this.#session ??= this.#open())
   }
 
-  /** A statement that waited for a lock in vain: the error names the session that holds it. Any other stays as it is. */
+  /** A statement that did not get a lock: the error names the session that holds it. Any other error stays as it is. */
   async explainLock(error: unknown): Promise<unknown> {
     if (!isLocked(error)) return error
     const { doctor } = await this.session()

@@ -47,7 +47,7 @@ const UNREACHABLE = [
 ]
 
 const TABLE_REMEDY =
-  'run aftercommit migrate, or name the right table with --schema and --table; aftercommit doctor says what is missing'
+  'run aftercommit migrate, or name the right table with --schema and --table; aftercommit doctor lists what is missing'
 
 function databaseRemedy(
   error: unknown,

@@ -56,7 +56,7 @@ export async function select(
   if ([group !== undefined, isFiltered, all === true].filter(Boolean).length !== 1) {
     throw usageError('name the events: by ids or a filter, by --group, or --all for all of them')
   }
-  // What fails from here on was not counted, so it is not changed either, however long the answer takes.
+  // What fails from here on was not counted, so it is not changed either, however long the person takes to answer.
   const now = new Date(await session.now())
   if (group !== undefined) return await selectGroup(session, group, now)
   const failedBefore = before !== undefined && before < now ? before : now
@@ -69,14 +69,14 @@ async function selectGroup({ store }: Session, key: string, failedBefore: Date):
   const found = groups.find((group) => groupKey(group) === key)
   if (!found) {
     throw notFound(
-      `there is no group ${key}; it may have been retried or discarded; aftercommit groups lists those that there are`,
+      `there is no group ${key}; it may have been retried or discarded; aftercommit groups lists the current groups`,
     )
   }
   const { status, type, topic, error, count, exact } = found
   return { filter: { status, type, topic, error, failedBefore }, count: { count, exact } }
 }
 
-/** Names the events that were asked for and not changed; the others were. */
+/** Names the selected events that were not changed; the others were. */
 export function requireAll(
   ids: readonly string[],
   changed: number,

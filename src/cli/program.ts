@@ -44,7 +44,7 @@ const COMMANDS: readonly AddCommand[] = [
 
 export function createProgram(version: string, run: Run, { stdout, stderr }: Streams): Command {
   const program = new Command('aftercommit')
-    .description('Looks after an outbox of aftercommit: its table, its events, its instances.')
+    .description('Inspects and maintains an aftercommit outbox: its table, events and instances.')
     .version(version, '--version', 'print the version')
     .option('--database-url <url>', 'the database (default: the variable DATABASE_URL)')
     .option('--config <file>', 'the config file (default: aftercommit.config.{ts,mts,js,mjs})')
@@ -52,7 +52,7 @@ export function createProgram(version: string, run: Run, { stdout, stderr }: Str
     .option('--schema <name>', "the schema of the outbox table (default: 'public')")
     .option('--table <name>', "the name of the outbox table (default: 'outbox')")
     .option('--json', 'print JSON')
-    .option('--exact-times', 'print times as they are, not relative to now')
+    .option('--exact-times', 'print absolute times, not relative to now')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       writeOut: (text) => void stdout.write(text),

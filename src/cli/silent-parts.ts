@@ -1,4 +1,4 @@
-// What the classes of upkeep/ need beside the store. The CLI prints results itself, and has no fallback to wake.
+// What the classes of upkeep/ need besides the store. The CLI prints results itself, and has no fallback to wake.
 import { Bell } from '../runtime/bell.ts'
 import { silentLogger } from '../runtime/logger.ts'
 

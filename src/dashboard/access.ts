@@ -5,7 +5,7 @@ import { isOneOf } from './hosts.ts'
 import type { Access, DashboardOptions } from './options.ts'
 import { RefusedError } from './refusal.ts'
 
-/** Who asks. */
+/** The person behind a request. */
 export interface Person {
   readonly by: string | null
   readonly mayAct: boolean
@@ -51,7 +51,7 @@ async function ask(
   return false
 }
 
-/** Anything else, such as a Response, is most often a refusal that was meant for somebody else. */
+/** Anything else, such as a Response, is most often a refusal in another framework's form. */
 function isAccess(value: unknown): value is Access {
   if (Object.prototype.toString.call(value) !== '[object Object]') return false
   return Object.keys(value as object).every((key) => key === 'by' || key === 'mayAct')
@@ -61,7 +61,7 @@ function forbidden(message: string, code = 'FORBIDDEN'): RefusedError {
   return new RefusedError(403, code, message)
 }
 
-/** `hosts`: those that the dashboard answers to; null: any. */
+/** `hosts`: those that the dashboard accepts; null: any. */
 export function requireOwnHost(request: Request, hosts: readonly string[] | null): void {
   const host = hostOf(request)
   if (!hosts || isOneOf(hosts, host)) return

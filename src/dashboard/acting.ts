@@ -1,4 +1,4 @@
-// The answers that change something, and how many events each would touch. Each change logs who made it.
+// The requests that change something, and how many events each would touch. Each change logs who made it.
 import { requireName, requireOneOf } from '../checks/checks.ts'
 import { requireTexts } from '../checks/filter-values.ts'
 import type { Count } from '../store/outbox/outbox-store.ts'
@@ -93,7 +93,7 @@ function requireRetention({
   throw new RefusedError(
     409,
     'NO_RETENTION',
-    'this server does not know how long events are to be kept; start it with --purge-older-than, or run aftercommit purge',
+    'this server does not know how long to keep events; start it with --purge-older-than, or run aftercommit purge',
   )
 }
 

@@ -1,7 +1,7 @@
-// What the page and its server say to each other: JSON below `<basePath>/api/`. Times are ISO 8601 texts of the database's clock,
-// lengths of time are milliseconds. No payload and no header leaves the server except through `events/<id>/content`.
+// What the page and its server say to each other: JSON below `<basePath>/api/`. Times are ISO 8601 texts of the database's
+// clock, lengths of time are milliseconds. No payload and no header leaves the server except through `events/<id>/content`.
 //
-// | request | answer |
+// | request | response |
 // |---|---|
 // | GET overview?since=<at> | Overview; `since` is `at` of the last sample that the page has |
 // | GET events?<EventQuery> | EventsAnswer |
@@ -16,7 +16,7 @@
 // | POST reroute (RerouteRequest) | Rerouted |
 //
 // A POST is JSON, from the same origin, with the header `x-aftercommit: 1`. A refusal is a Refusal with status 400, 401, 403,
-// 404, 405, 409, 413, 415, 500 or 503. 401: nobody is signed in, so a token may help. 403: this person may not.
+// 404, 405, 409, 413, 415, 500 or 503. 401: no user is signed in, so a token may help. 403: this person may not.
 
 export interface Refusal {
   readonly error: { readonly code: string; readonly message: string }
@@ -234,7 +234,7 @@ export interface DoctorAnswer {
   readonly findings: readonly Finding[]
 }
 
-/** Which failures an action is about: every given field must match. `all` stands alone. */
+/** Which failures an action is about: every given field must match. `all` excludes the others. */
 export interface Selection {
   readonly all?: true
   readonly status?: FailureName

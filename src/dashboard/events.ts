@@ -1,4 +1,4 @@
-// The answers about events: those that a search finds, one with its history, its content, and failures in groups.
+// The requests for events: those that a search finds, one with its history, its content, and failures in groups.
 import { performance } from 'node:perf_hooks'
 import type { EventSummary } from '../store/outbox/browse-store.ts'
 import type { EventAnswer, EventContent, EventsAnswer, GroupsAnswer } from './api.ts'
@@ -8,7 +8,7 @@ import { RefusedError } from './refusal.ts'
 import { showDetail, showEvent, showGroup, toTime } from './shown.ts'
 import { type DashboardSource, databaseTime } from './source.ts'
 
-/** A search goes on for this long before it says how far it has come. */
+/** A search goes on for this long before it returns how far it has come. */
 const SEARCH_MS = 150
 
 export async function events(
@@ -89,7 +89,7 @@ export async function content(
 }
 
 function noEvent(id: string): RefusedError {
-  return new RefusedError(404, 'NO_EVENT', `there is no event ${id}, or not any more`)
+  return new RefusedError(404, 'NO_EVENT', `there is no event ${id}; it may have been deleted`)
 }
 
 export async function groups(source: DashboardSource): Promise<GroupsAnswer> {

@@ -22,7 +22,7 @@ const CHECKS: readonly (readonly [kind: string, find: (seen: Seen) => readonly F
 
 /**
  * The worst first. `locks`: who holds a lock on the table, if one kept us from it. `checked`: what the doctor has found
- * beside what is seen here.
+ * besides what is seen here.
  */
 export function findTroubles(
   seen: Seen,
@@ -54,7 +54,7 @@ function findSilence({ lateMs, agoMs }: Seen): Found[] {
   return [
     {
       severity: 'error',
-      what: `The database has not answered for ${formatAge(lateMs)}; the figures are ${formatAge(agoMs)} old.`,
+      what: `The database has not responded for ${formatAge(lateMs)}; the figures are ${formatAge(agoMs)} old.`,
       remedy: 'Look at the load of the database server.',
       link: { to: 'doctor', query: '' },
     },
@@ -102,7 +102,7 @@ function findCircuits({ instances }: Seen): Found[] {
 function findLag({ stats, pauses }: Seen): Found[] {
   const { lagMs } = stats
   if (lagMs === null || lagMs <= LATE_MS) return []
-  const paused = pauses.length > 0 ? ' Something is paused, which may be why.' : ''
+  const paused = pauses.length > 0 ? ' A pause may be the reason.' : ''
   return [
     {
       severity: 'warning',

@@ -1,5 +1,5 @@
-// From a request to its answer: which route it is, who asks, and what that person may do. A refusal comes before anything is
-// read or changed.
+// From a request to its response: which route it is, who sends it, and what that person may do. A refusal comes before
+// anything is read or changed.
 import { change, moveEvents, pause, preview, purge, resume } from './acting.ts'
 import { admit, type Person, requireActor, requireOwnHost, requireOwnPage } from './access.ts'
 import { content, event, events, groups } from './events.ts'
@@ -54,7 +54,7 @@ export function handlerOf(source: DashboardSource, given: DashboardOptions): Fet
     const found = own.find(([name]) => name === method)
     if (found) return found[1][path]!
     if (own.length === 0 && id === undefined) throw notFound()
-    throw new RefusedError(405, 'METHOD', `${method} is not for this address`)
+    throw new RefusedError(405, 'METHOD', `${method} is not allowed at this address`)
   }
 
   const answer = async (request: Request): Promise<Response> => {

@@ -1,4 +1,4 @@
-// Which host names the dashboard answers to. Otherwise a page of another site, whose name points to this server for a moment,
+// Which host names the dashboard accepts. Otherwise a page of another site, whose name briefly points to this server,
 // could talk to the dashboard as if it were its own.
 import { isIP } from 'node:net'
 
@@ -7,7 +7,7 @@ export function isLoopback(host: string): boolean {
   return host === '::1' || host.toLowerCase() === 'localhost'
 }
 
-/** Whether it is this machine, or one of those. Of those, a name without a port stands for every port. */
+/** Whether it is this machine, or one of those. Of those, a name without a port matches every port. */
 export function isOneOf(hosts: readonly string[], host: string): boolean {
   const name = nameIn(host)
   return name !== null && (isLoopback(name) || hosts.includes(name) || hosts.includes(host))

@@ -1,4 +1,4 @@
-// What a request asks for, read and checked before anything is done. An unknown name is refused with a suggestion.
+// Reads and checks the input of a request before anything is done. An unknown name is refused with a suggestion.
 import { rejectUnknown, requireCount, requireName, requireOneOf } from '../checks/checks.ts'
 import { requireIds, requireTexts } from '../checks/filter-values.ts'
 import { parseTime } from '../checks/time.ts'

@@ -1,4 +1,4 @@
-// Lets a web-standard handler answer requests of node:http, and so of Express, Fastify and Nest.
+// Lets a web-standard handler serve requests of node:http, and so of Express, Fastify and Nest.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FetchHandler } from './handler.ts'
@@ -40,7 +40,7 @@ async function answer(
   outgoing.end(incoming.method === 'HEAD' ? undefined : body)
 }
 
-/** null: there is no such address, or the method is none that can be answered. */
+/** null: there is no such address, or the method is not supported. */
 function toRequest(incoming: NodeRequest, signal: AbortSignal): Request | null {
   const { method = 'GET', socket, originalUrl, url = '/' } = incoming
   const protocol = 'encrypted' in socket ? 'https' : 'http'

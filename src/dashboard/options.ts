@@ -26,8 +26,9 @@ export interface EventToRedact extends RedactedContent {
 
 export interface DashboardOptions {
   /**
-   * Who asks, and what that person may do. Called for each request of data; it must not read the body. null: nobody is signed in (401). false: this
-   * person may not see the dashboard (403). If it throws, the request is refused and the error is logged.
+   * Returns who sends the request, and what that person may do. Called for each request of data; it must not read the body.
+   * null: no user is signed in (401). false: this person may not see the dashboard (403). If it throws, the request is
+   * refused and the error is logged.
    */
   authorize: (
     request: Request,
@@ -35,13 +36,13 @@ export interface DashboardOptions {
   /** Where the application mounts the handler: the path that all its requests begin with. @default '/outbox' */
   basePath?: string
   /**
-   * The host names that the dashboard answers to, such as `ops.example` or `10.0.0.7:3000`; this machine's own are always among
-   * them. Set it where `authorize` lets everybody in, and behind a proxy that changes the host: then name both hosts. @default
-   * any host, and changes come from a page of the same host
+   * The host names that the dashboard accepts, such as `ops.example` or `10.0.0.7:3000`; this machine's own are always
+   * accepted. Set it where `authorize` lets everyone in, and behind a proxy that changes the host: then name both hosts.
+   * @default any host, and changes come from a page of the same host
    */
   hosts?: readonly string[]
   /**
-   * Changes what the page shows of an event's content. If it throws, nothing of the content is shown. @default payload and
+   * Changes what the page shows of an event's content. If it throws, none of the content is shown. @default payload and
    * headers as they are
    */
   redact?: (event: EventToRedact) => RedactedContent | Promise<RedactedContent>
@@ -61,7 +62,7 @@ export function resolveDashboardOptions(given: DashboardOptions): ResolvedDashbo
   const { authorize, basePath = '/outbox', hosts, redact } = given
   if (typeof authorize !== 'function') {
     throw new OutboxOptionsError(
-      `authorize must be a function that says who may see the dashboard, got ${show(authorize)}; on your own machine, authorize: () => ({ mayAct: true }) lets everybody in`,
+      `authorize must be a function that decides who may see the dashboard, got ${show(authorize)}; on your own machine, authorize: () => ({ mayAct: true }) lets everyone in`,
     )
   }
   if (redact !== undefined && typeof redact !== 'function') {

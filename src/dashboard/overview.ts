@@ -1,4 +1,4 @@
-// The answer that the page asks for again and again: how the outbox is, from the sampler's last look.
+// The response that the page polls: the state of the outbox, from the sampler's last look.
 import type { TableStats } from '../store/outbox/outbox-store.ts'
 import { blockedBy } from '../upkeep/doctor/locks.ts'
 import type { Person } from './access.ts'

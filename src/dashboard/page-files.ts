@@ -1,4 +1,4 @@
-// The files of the page, as the build has put them beside this one. Read once, kept in memory, and the same for everybody:
+// The files of the page, which the build puts beside this one. Read once, kept in memory, and the same for everyone:
 // they hold no data, so they need no permission.
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -39,7 +39,7 @@ export class PageFiles {
   /** `name`: below the base path. What has no ending is a view of the page. */
   async serve(name: string, { method, headers }: Request): Promise<Response> {
     if (method !== 'GET' && method !== 'HEAD') {
-      throw new RefusedError(405, 'METHOD', `${method} is not for this address`)
+      throw new RefusedError(405, 'METHOD', `${method} is not allowed at this address`)
     }
     const files = await this.#read()
     const file = files.get(name.includes('.') ? name : 'index.html')
@@ -68,7 +68,7 @@ export class PageFiles {
       throw new RefusedError(
         404,
         'PAGE_MISSING',
-        `the files of the page are not beside the server (${(cause as { code?: string }).code ?? 'unreadable'}); a bundler must leave aftercommit out of its bundles`,
+        `the files of the page are missing (${(cause as { code?: string }).code ?? 'unreadable'}); keep aftercommit out of your bundles`,
       )
     }))
   }

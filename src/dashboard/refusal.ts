@@ -38,7 +38,7 @@ export function refuseLocked(why: string): RefusedError {
   return new RefusedError(503, 'LOCKED', why)
 }
 
-/** Logs what the answer leaves out. */
+/** Logs what the response leaves out. */
 export function toRefusal(thrown: unknown, logger: Logger): RefusedError {
   if (thrown instanceof RefusedError) return thrown
   if (thrown instanceof OutboxOptionsError) return badRequest(thrown.message)
@@ -47,13 +47,13 @@ export function toRefusal(thrown: unknown, logger: Logger): RefusedError {
     return new RefusedError(
       403,
       'ROLE_MAY_NOT',
-      'the database role of this server may not do that, so nothing was changed; use a role that may, or change it elsewhere',
+      'the database role of this server may not do that, so nothing was changed; use a role that has the right',
     )
   }
   if (isLocked(thrown)) return refuseLocked(LOCKED)
   if (thrown instanceof StoreError) {
     const { code } = thrown
-    logger.warn({ err: thrown }, 'the dashboard could not ask the database')
+    logger.warn({ err: thrown }, 'the dashboard could not query the database')
     return new RefusedError(503, code, STORE_FAILED[code] ?? UNREACHABLE)
   }
   if (thrown instanceof OutboxError) return new RefusedError(409, thrown.code, messageOf(thrown))

@@ -23,11 +23,12 @@ export const REMEDIES: Readonly<Record<KindWithPlace, Remedy>> = {
     link: { to: 'topics', query: '' },
   },
   lag: {
-    remedy: 'See which events are the oldest, and what they wait for.',
+    remedy: 'Look at the oldest events, and at what they wait for.',
     link: { to: 'events', query: queryOf({ status: 'pending,failed', order: 'oldest' }) },
   },
   dead: {
-    remedy: 'See why in the failure groups, fix the cause, then retry or discard them.',
+    remedy:
+      'Look at the failure groups for the causes, fix them, then retry or discard the events.',
     link: { to: 'groups', query: '' },
   },
   paused: {
@@ -39,7 +40,7 @@ export const REMEDIES: Readonly<Record<KindWithPlace, Remedy>> = {
 /** Where the server knows the retention, and so can purge. */
 export const PURGE_HERE: Remedy = {
   remedy:
-    "Purge them on the page of the doctor. An instance with the option 'cleanup' deletes them by itself; if one has it, its log says why it does not keep up.",
+    "Purge them on the page of the doctor. An instance with the option 'cleanup' deletes them by itself; if one has it, look in its log for the reason why it does not keep up.",
   link: null,
 }
 
@@ -47,7 +48,7 @@ export function queryOf(fields: Readonly<Record<string, string>>): string {
   return new URLSearchParams(fields).toString()
 }
 
-/** What ends in an error of somebody else's keeps its end. */
+/** A text that ends in another library's error keeps its end. */
 export function toSentence(text: string): string {
   const begun = `${text[0]!.toUpperCase()}${text.slice(1)}`
   return /[.!?\]]$/.test(begun) ? begun : `${begun}.`

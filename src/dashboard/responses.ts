@@ -1,4 +1,4 @@
-// The answers of the dashboard, all with the headers that keep other sites out of it.
+// The responses of the dashboard, all with the headers that keep other sites out of it.
 import type { Refusal } from './api.ts'
 import type { RefusedError } from './refusal.ts'
 

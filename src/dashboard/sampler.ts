@@ -17,7 +17,7 @@ const PATIENCE_MS = 2_000
 export interface Seen extends Look {
   /** How long ago it was seen. */
   readonly agoMs: number
-  /** For how long the database has not answered the next look; 0 if it has. */
+  /** For how long the database has not responded to the next look; 0 if it has. */
   readonly lateMs: number
   /** Whether a lock kept the next look from the table. */
   readonly isLocked: boolean
@@ -80,7 +80,7 @@ export class Sampler {
 
   #begin(): void {
     this.#timer = setInterval(() => this.#tick(), SAMPLE_MS).unref()
-    // A look from before a pause of the sampler is no answer.
+    // A look from before a pause of the sampler is too old.
     this.#taken = null
     this.#failure = null
     this.#take()

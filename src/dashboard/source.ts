@@ -1,6 +1,6 @@
 // What the dashboard reads and acts through: an outbox of the application, or what the CLI has opened. It reads by a few
 // statements at once that neither wait for locks nor run for long, so that the application keeps its connections. It
-// rings the outbox's bell and tells it of pauses, so that this process acts on a change at once.
+// rings the outbox's bell and passes pauses to it, so that this process acts on a change at once.
 import { OutboxOptionsError } from '../errors.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { silentLogger } from '../runtime/logger.ts'

@@ -30,7 +30,7 @@ export interface Unreachable {
   readonly topic: Destination
   /** When its circuit opened, by performance.now(). */
   readonly since: number
-  /** What the last send there failed with. */
+  /** The error of the last send there. */
   readonly error: Error
 }
 
@@ -82,7 +82,7 @@ export class Circuits {
   readonly #logger: Logger
   readonly #bell: Bell
   readonly #open = new Map<Destination, OpenCircuit>()
-  /** When the broker last answered a send, by performance.now(). */
+  /** When the broker last responded to a send, by performance.now(). */
   #answeredAt = Number.NEGATIVE_INFINITY
 
   constructor({ publisher, lifecycle, logger, bell }: CircuitsParts) {
@@ -132,8 +132,8 @@ export class Circuits {
   }
 
   /**
-   * What the results of a batch say. Even a refusal shows that the destination responds. A topic with one transient
-   * failure is in trouble, whatever the results of its other events; but while the broker answers other sends, it is not
+   * Learns from the results of a batch. Even a refusal shows that the destination responds. A topic with one transient
+   * failure is in trouble, whatever the results of its other events. But while the broker responds to other sends, it is not
    * in trouble as a whole.
    */
   learn(batch: readonly LeasedEvent[], results: readonly PublishResult[], begunAt: number): void {
@@ -154,7 +154,7 @@ export class Circuits {
     for (const { topic, failure } of failures) {
       const destination = isInReach ? topic : null
       const circuit = this.#open.get(destination)
-      // A send that was given up has an answer after all, which says more than that it took too long.
+      // A send that was given up got a response after all, which shows more than that it took too long.
       if (circuit?.state === 'open') circuit.error = failure.error
       this.failed(destination, failure.error)
     }
@@ -166,7 +166,7 @@ export class Circuits {
     this.endProbes(topics)
   }
 
-  /** A send has not settled in time, so its topics count as out of reach, or the broker if it answers no other send. */
+  /** A send has not settled in time, so its topics count as out of reach, or the broker if it responds to no other send. */
   noAnswer(batch: readonly LeasedEvent[], error: Error, begunAt: number): void {
     const topics = topicsOf(batch)
     for (const destination of this.#answersSince(begunAt) ? topics : [null]) {
@@ -175,7 +175,7 @@ export class Circuits {
     this.endProbes(topics)
   }
 
-  /** Whether the broker has answered another send in the second half of the time since then. */
+  /** Whether the broker has responded to another send in the second half of the time since then. */
   #answersSince(begunAt: number): boolean {
     return this.#answeredAt > (begunAt + performance.now()) / 2
   }

@@ -1,6 +1,6 @@
 // Sends what a claim took, in batches as the publisher wants them: by lane, by topic, or all at once. Where they are by
 // topic, a round does not wait for one that takes long: the send goes on without it. While a topic has three sends under
-// way, nothing more of it is claimed. So a topic that hangs costs the others a second, not the time until it is given up.
+// way, nothing more of it is claimed. So a topic that hangs costs the others a second, not the time until its send times out.
 import { groupBy } from '../runtime/group-by.ts'
 import { raceTimeout } from '../runtime/race-timeout.ts'
 import type { Bell } from '../runtime/bell.ts'
@@ -38,7 +38,7 @@ export class ClaimedSends {
     this.#parts = parts
   }
 
-  /** Resolves when every known outcome is recorded, but for those of topics that take long. */
+  /** Resolves when every known outcome is recorded, except those of topics that take long. */
   async send(batch: readonly LeasedEvent[], tally?: Tally): Promise<void> {
     const { perLane, orderScope } = this.#parts.publisher
     if (perLane) {

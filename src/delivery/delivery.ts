@@ -64,7 +64,7 @@ export class Delivery implements NextStep {
     })
   }
 
-  // Each of them: which fallback makes the event due does not matter, and which one sends it depends on its topic.
+  // All of them, because any fallback may make the event due, and its topic decides which one sends it.
   expect(inMs: number): void {
     for (const pipeline of this.#pipelines) pipeline.lookIn(inMs)
   }

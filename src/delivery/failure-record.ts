@@ -1,5 +1,5 @@
-// What the record writes into the row of an event that was not published: a failure, a dead letter and its copy, or nothing
-// but the end of the lease.
+// What the record writes into the row of an event that was not published: a failure, a dead letter and its copy, or only
+// the end of the lease.
 import { describeError } from '../errors.ts'
 import { newEventId } from '../event/event-id.ts'
 import { laneOf } from '../event/lane.ts'

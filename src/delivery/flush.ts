@@ -1,6 +1,7 @@
-// flush(): sends what this process committed and has no outcome of, in rounds, until all of it has one or the time is over. It
-// claims the lanes of these events alone, so order is kept and no other backlog is drained. The send and the record are those
-// of the two paths. A crash, or a process that is frozen, costs what it costs there: the leases end, and another instance goes on.
+// flush(): sends the committed events of this process that have no outcome, in rounds, until all have one or the time is
+// over. It claims the lanes of these events alone, so order is kept and no other backlog is drained. The send and the
+// record are those of the two paths. A crash or a frozen process costs the same as there: the leases end, and another
+// instance goes on.
 import { performance } from 'node:perf_hooks'
 import { toError } from '../errors.ts'
 import type { EventRef } from '../event/event.ts'
@@ -137,7 +138,7 @@ export class Flush {
     return settled.reduce((sum, one) => sum + (one as PromiseFulfilledResult<number>).value, 0)
   }
 
-  /** After a round that could claim nothing: asks the table why. Returns whether to wait for any of them. */
+  /** After a round that could claim nothing: reads from the table why. Returns whether to wait for any of them. */
   async #look(free: readonly OwnEvent[]): Promise<boolean> {
     const { store, own: events } = this.#parts
     const standings = await store.standing(free.map(({ event }) => event.id))

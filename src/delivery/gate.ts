@@ -1,4 +1,4 @@
-// Decides whether an event may go now, as far as room, pauses, circuits and leases are concerned: before the save, at the
+// Decides by room, pauses, circuits and leases whether an event may go now: before the save, at the
 // hand-over, before a claim and before a send. order.ts decides what it may follow.
 import type { EventRef } from '../event/event.ts'
 import type { TopicSelection } from '../publishers/router.ts'
@@ -17,7 +17,7 @@ export interface ClaimPlan extends TopicLimits {
   readonly isProbe: boolean
 }
 
-/** The oldest events of a destination that was away may all have to wait for others of their lanes. */
+/** After an outage, the oldest events of a destination may all have to wait for others of their lanes. */
 const PROBE = { limit: 1, read: 250, isProbe: true } as const
 
 export interface GateParts {
@@ -76,7 +76,7 @@ export class Gate {
   }
 
   /**
-   * What the fallback may claim, but for busy and paused topics: nothing, one probe, or all that is in reach and one probe
+   * What the fallback may claim, except busy and paused topics: nothing, one probe, or all that is in reach and one probe
    * per topic due for it.
    */
   claims(size: number, busyTopics: readonly string[] = []): ClaimPlan[] {
@@ -94,7 +94,7 @@ export class Gate {
     return [{ limit: size, read: size, isProbe: false, ...inReach }, ...probes]
   }
 
-  /** Nothing of the topic can be claimed, so there is no point in asking again with each round. */
+  /** Nothing of the topic can be claimed, so it is pointless to try again with each round. */
   noProbeFor(topics: readonly string[]): void {
     for (const topic of topics) this.#parts.circuits.noProbeFor(topic)
   }

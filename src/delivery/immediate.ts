@@ -48,7 +48,7 @@ export interface ImmediateParts {
   readonly leases: Leases
   readonly sender: Sender
   readonly recorder: Recorder
-  /** Gets what leaves this path without an end. */
+  /** Gets the events that leave this path without an outcome. */
   readonly own: OwnEvents
   /** Rung when events were left to the fallback. */
   readonly leftBehind: Bell

@@ -7,7 +7,7 @@
 // dead, unless dead letters hold their lane), or went out ahead of it through the same process and was acknowledged,
 // or is ahead of it in the same batch, in which the publisher keeps the order.
 //
-// Who upholds it:
+// What upholds it:
 // - The save (store/outbox/save.ts) returns what the event has to follow: the seqs of all earlier events of its lane
 //   that are committed and unfinished, plus a dead letter if dead letters hold their lane. A set, not a number: an event
 //   below the highest seq may be one whose COMMIT this process never heard of.

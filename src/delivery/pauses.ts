@@ -1,6 +1,6 @@
 // The pauses that this process knows of. A paused topic is like one whose circuit is open, but without probes: its events
 // wait in the table, and none uses up attempts. upkeep/presence.ts reads them from the database with each beat. While the
-// database is away, the last known ones stay in force.
+// database cannot be reached, the last known ones stay in force.
 import type { Lifecycle } from '../lifecycle.ts'
 import type { Bell } from '../runtime/bell.ts'
 import type { Logger } from '../runtime/logger.ts'

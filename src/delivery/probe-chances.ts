@@ -1,6 +1,6 @@
-// What flush() and drain() do about a destination that is out of reach: they wait for one probe of it. A connection that
-// broke while the process was frozen is back with that probe. If it fails, the destination is away, and to wait for it is not
-// their business.
+// When a destination is out of reach, flush() and drain() wait for one probe of it. A connection that
+// broke while the process was frozen is replaced by that probe. If the probe fails, the destination is down, and they do not
+// wait for it.
 import type { Circuits } from './circuits.ts'
 
 export class ProbeChances {

@@ -47,7 +47,7 @@ export interface RecorderParts {
   readonly store: Pick<Store<never>, 'recordPublished' | 'recordFailed'>
   readonly options: ResolvedOptions
   readonly lifecycle: Lifecycle
-  /** Learns what became of the events that this process committed. */
+  /** Learns the outcomes of the events that this process committed. */
   readonly own: OwnEvents
   /** Rung when the database takes records again, and for the copy of a dead letter. */
   readonly bell: Bell

@@ -132,7 +132,7 @@ export class Sender {
     return new PublishError('PUBLISH_FAILED', message)
   }
 
-  /** Notes on each event what became of it. */
+  /** Notes each event's outcome on it. */
   #conclude(
     batch: readonly LeasedEvent[],
     results: readonly PublishResult[],
@@ -154,7 +154,7 @@ export class Sender {
   }
 
   // A send cannot be cancelled. Its rows stay leased until the client gives up and the outcome is recorded, or until
-  // the client should have given up; then they are let go. An answer after that still counts if it is an ack, and is
+  // the client should have given up; then they are given back. A response after that still counts if it is an ack, and is
   // fenced if it is not.
   async #awaitLateAnswer(
     publishing: Promise<readonly PublishResult[]>,

@@ -1,4 +1,4 @@
-// Counts what became of the events of one drain().
+// Counts the outcomes of the events of one drain().
 import type { LeasedEvent } from './leased-event.ts'
 
 export class Tally {
@@ -10,7 +10,7 @@ export class Tally {
     return this.delivered + this.failed + this.dead
   }
 
-  /** An outage is not a failure of the event, and neither is an outcome that nobody knows. */
+  /** An outage is not a failure of the event, and neither is an unknown outcome. */
   count(recorded: readonly LeasedEvent[]): void {
     for (const { outcome } of recorded) {
       if (outcome?.kind === 'published') this.delivered += 1

@@ -1,5 +1,5 @@
 // The time at which the next scheduled event is due, as far as this process knows: from its looks at the table, and from what
-// it saved. The fallback does not sleep beyond it. To be wrong costs a look, or a wait until the next poll.
+// it saved. The fallback sleeps no longer than that. A wrong time costs a look, or a wait until the next poll.
 import { performance } from 'node:perf_hooks'
 
 /** A timer may fire a millisecond early, and the look would come too soon. */

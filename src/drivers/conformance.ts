@@ -1,11 +1,11 @@
-// `aftercommit/driver-conformance`: what every driver has to do, as checks that any test runner can run. Drivers that are written
-// outside this package run them too. Each check makes a table of its own and drops it.
+// `aftercommit/driver-conformance`: what every driver has to do, as checks that any test runner can run. Drivers that are
+// written outside this package run them too. Each check makes a table of its own and drops it.
 import assert from 'node:assert/strict'
 import type { Database, OpenTransaction, TransactionWatch } from './driver.ts'
 import { sql } from './sql.ts'
 import { sqlStateOf } from './sql-state.ts'
 
-/** A driver, and how an application uses the transactions that it hands out. */
+/** A driver, and how an application uses the transactions that the driver passes to it. */
 export interface DriverUnderTest<TTx> {
   readonly db: Database<TTx>
   /** Runs a statement in the client's own way. */

@@ -45,7 +45,7 @@ function remedyFor(db: unknown): string {
   if (has(db, 'connect') && has(db, 'query')) {
     return "is a node-postgres client; pass nodePostgres(pool) from 'aftercommit/node-postgres', or drizzle(pool)"
   }
-  return 'must be a Drizzle Postgres database, or what a driver makes of your client: postgresJs(sql), nodePostgres(pool), kyselyDatabase(db), knexDatabase(knex), typeormDatabase(dataSource) or prismaDatabase(prisma)'
+  return 'must be a Drizzle Postgres database, or your client wrapped by its driver: postgresJs(sql), nodePostgres(pool), kyselyDatabase(db), knexDatabase(knex), typeormDatabase(dataSource) or prismaDatabase(prisma)'
 }
 
 function has(value: unknown, method: string): boolean {

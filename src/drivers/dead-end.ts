@@ -1,4 +1,4 @@
-// What a transaction gives out after its end, where a builder or a query is expected. Every property and every call leads
+// What a transaction returns after its end, where a builder or a query is expected. Every property and every call leads
 // back to it, and awaiting it rejects. An error that was thrown instead would pass by the caller's catch(), and a rejected
 // promise that is not awaited would end the process.
 

@@ -1,6 +1,6 @@
 // Drizzle over any Postgres driver. It has no hook for savepoints or for the end of a transaction, so the callback gets
-// a proxy of the transaction, with a session of its own. Drizzle also does not say whether COMMIT committed or rolled
-// back, so no statement may get through that would end the transaction, or fail behind the save.
+// a proxy of the transaction, with a session of its own. Drizzle also does not report whether COMMIT committed or rolled
+// back, so no statement may get through that would end the transaction, or fail after the save.
 import { types } from 'node:util'
 import { noTransaction } from '../errors.ts'
 import type { Statement } from './sql.ts'
@@ -148,7 +148,7 @@ export function sessionOf(db: object): Session | undefined {
   return (db as { session?: Session }).session ?? (db as { _?: { session?: Session } })._?.session
 }
 
-/** What becomes of each query. */
+/** How each query is handled. */
 interface QueryWatch {
   /** Throws if it may not run. */
   readonly check: () => void

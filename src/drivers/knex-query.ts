@@ -1,4 +1,4 @@
-// How our statements run on Knex, and what it returns. Described by shape, so that nobody has to install Knex for it. They go
+// How our statements run on Knex, and what it returns. Described by shape, so that no user has to install Knex for it. They go
 // to the connection itself: Knex would read each `?` as a placeholder, let postProcessResponse change our rows, and print every
 // parameter in the message of an error.
 import type { Executor } from './driver.ts'

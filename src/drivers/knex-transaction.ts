@@ -66,7 +66,7 @@ function guardClient(client: Client, check: () => void): Client {
     refuseControl(typeof query === 'string' ? query : (query.sql ?? ''))
   }
   const own: Client = {
-    // A builder asks for it before it sends anything, and emitIn() of another outbox too.
+    // A builder reads it before it sends anything, and so does emitIn() of another outbox.
     async acquireConnection() {
       check()
       return await client.acquireConnection()

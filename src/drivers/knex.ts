@@ -1,5 +1,5 @@
 // Knex on Postgres: `createOutbox({ db: knexDatabase(knex) })`. A unit of work is knex.transaction(), and its callback gets
-// Knex's own transaction. Knex takes any response to COMMIT for success, so we look at the response ourselves: after a
+// Knex's own transaction. Knex treats any response to COMMIT as success, so we look at the response ourselves: after a
 // failed statement, Postgres reports ROLLBACK and no error.
 import type { Knex } from 'knex'
 import { noTransaction, OutboxOptionsError, rolledBack } from '../errors.ts'

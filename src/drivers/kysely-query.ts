@@ -1,4 +1,4 @@
-// How our statements run on Kysely, and what it returns. Described by shape, so that nobody has to install Kysely for it.
+// How our statements run on Kysely, and what it returns. Described by shape, so that no user has to install Kysely for it.
 import type { Executor } from './driver.ts'
 import type { Statement } from './sql.ts'
 

@@ -101,7 +101,7 @@ export class WatchedBuilder<DB> extends TransactionBuilder<DB> {
 }
 
 // Kysely lets queries of one transaction wait for each other, so the check that counts is where a query gets the
-// connection. The one before it says what is wrong in our words, not in Kysely's.
+// connection. The one before it explains the mistake in our words, not in Kysely's.
 function guardExecutor(inner: QueryExecutor, check: () => void): QueryExecutor {
   const provideConnection: QueryExecutor['provideConnection'] = async (consumer, ...options) => {
     check()

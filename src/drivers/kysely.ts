@@ -1,6 +1,6 @@
-// Kysely on Postgres: `createOutbox({ db: kyselyDatabase(db) })`. A unit of work is db.transaction().execute(), and its callback
-// gets Kysely's own Transaction, which can nest. Kysely does not say whether COMMIT committed or rolled back, so no statement may get
-// through that would end the transaction, or fail behind the save.
+// Kysely on Postgres: `createOutbox({ db: kyselyDatabase(db) })`. A unit of work is db.transaction().execute(), and its
+// callback gets Kysely's own Transaction, which can nest. Kysely does not report whether COMMIT committed or rolled back,
+// so no statement may get through that would end the transaction, or fail after the save.
 import type { Kysely, Transaction } from 'kysely'
 import { noTransaction, OutboxOptionsError } from '../errors.ts'
 import type { Database, Marked, OpenTransaction, TransactionSettings } from './driver.ts'

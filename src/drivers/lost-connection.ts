@@ -8,7 +8,7 @@ export interface Life {
   end: { readonly error: unknown } | null
 }
 
-/** The end that every transaction comes to. Its error, with a stack, is made only for code that comes too late. */
+/** The end of every transaction. Its error, with a stack, is made only for code that comes too late. */
 export const OVER: NonNullable<Life['end']> = {
   get error() {
     return overError('the transaction was used')

@@ -11,7 +11,7 @@ type Work = (tx: unknown) => unknown
 const replaced = new WeakMap<object, { readonly original: Method; readonly replacement: Method }>()
 const ended = new WeakSet<object>()
 
-/** Whether this is a transaction that was begun on such a handle and is over. Its connection may be in other hands. */
+/** Whether this is a transaction that was begun on such a handle and is over. Another one may use its connection. */
 export function hasEnded(tx: unknown): boolean {
   return ended.has(tx as object)
 }

@@ -116,7 +116,7 @@ class Session {
       result = await work(this.#open())
     } catch (error) {
       this.isOver = true
-      // If the rollback fails too, the work's error still says what happened.
+      // If the rollback fails too, the work's error still explains what happened.
       await this.#client.query('rollback').catch(this.noteBroken)
       throw error
     }
@@ -168,7 +168,7 @@ class Session {
       return result
     } catch (error) {
       if (this.isOver) throw error
-      // If this fails, the transaction cannot commit, and the response to COMMIT says so.
+      // If this fails, the transaction cannot commit, and the response to COMMIT shows it.
       await this.#client
         .query(`rollback to savepoint ${name}; release savepoint ${name}`)
         .catch(() => {})

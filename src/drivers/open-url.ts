@@ -17,7 +17,7 @@ export async function openUrl(url: string, name: string): Promise<OpenedDatabase
   const opened = (await openPostgresJs(url, name)) ?? (await openNodePostgres(url, name))
   if (opened) return opened
   throw new OutboxOptionsError(
-    "neither 'postgres' nor 'pg' is installed, so a connection string is of no use; run npm install postgres (or pg) in this project",
+    "neither 'postgres' nor 'pg' is installed, so the database cannot be opened; run npm install postgres (or pg) in this project",
   )
 }
 

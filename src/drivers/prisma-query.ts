@@ -1,4 +1,4 @@
-// How our statements run on Prisma, and what it returns. Described by shape, so that nobody has to install Prisma for it.
+// How our statements run on Prisma, and what it returns. Described by shape, so that no user has to install Prisma for it.
 import type { Executor } from './driver.ts'
 import type { Statement } from './sql.ts'
 import { adapterCauseOf } from './sql-state.ts'

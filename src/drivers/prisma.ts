@@ -1,6 +1,6 @@
 // Prisma on Postgres: `createOutbox({ db: prismaDatabase(prisma) })`. A unit of work is an interactive transaction, and its
-// callback gets what $transaction() passes to its own. Prisma does not say whether COMMIT committed or rolled back, so no
-// statement may get through that would end the transaction, or fail behind the save.
+// callback gets what $transaction() passes to its own. Prisma does not report whether COMMIT committed or rolled back, so no
+// statement may get through that would end the transaction, or fail after the save.
 import { rejectUnknown, requireDuration, withoutUndefined } from '../checks/checks.ts'
 import type { Duration } from '../checks/duration.ts'
 import { noTransaction, OutboxOptionsError } from '../errors.ts'

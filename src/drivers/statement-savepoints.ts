@@ -9,7 +9,7 @@ export interface ClientTransaction<TTx> {
   query(statement: Statement): Promise<readonly unknown[]>
   /** The client's transaction, for a callback. */
   guard(watch: TransactionWatch<TTx>): TTx
-  /** Set when the transaction is over: its connection may be in other hands by then. */
+  /** Set when the transaction is over: another one may use its connection by then. */
   isOver: boolean
 }
 

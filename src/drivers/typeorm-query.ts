@@ -1,5 +1,5 @@
-// How our statements run on TypeORM, and what it returns. Described by shape, so that nobody has to install TypeORM for it. They
-// go to the connection itself: TypeORM would log their parameters, and repeat them in the errors that it wraps.
+// How our statements run on TypeORM, and what it returns. Described by shape, so that no user has to install TypeORM for
+// it. They go to the connection itself: TypeORM would log their parameters, and repeat them in the errors that it wraps.
 import type { Executor } from './driver.ts'
 import { type NodePostgresClient, queryNodePostgres } from './node-postgres-query.ts'
 import type { Statement } from './sql.ts'

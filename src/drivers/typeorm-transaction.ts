@@ -29,14 +29,14 @@ function guardRunner(runner: QueryRunner, check: () => void): QueryRunner {
     return (await runner.query(...given)) as unknown
   }
   const own = {
-    // TypeORM asks for it first, and would refuse in its own words what comes too late.
+    // TypeORM reads it first, and would refuse a late use in its own words.
     isReleased: false,
     query,
     async stream(...given: Parameters<QueryRunner['stream']>) {
       checkText(given[0])
       return await runner.stream(...given)
     },
-    // emitIn() of another outbox asks for it too.
+    // emitIn() of another outbox reads it too.
     async connect() {
       check()
       return (await runner.connect()) as unknown

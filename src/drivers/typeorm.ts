@@ -1,5 +1,5 @@
 // TypeORM on Postgres: `createOutbox({ db: typeormDatabase(dataSource) })`. A unit of work runs on a query runner of its own,
-// and its callback gets an EntityManager, as with dataSource.transaction(). TypeORM takes any response to COMMIT for success,
+// and its callback gets an EntityManager, as with dataSource.transaction(). TypeORM treats any response to COMMIT as success,
 // and subscribers run between the save and COMMIT, so we look at the response ourselves.
 import type { DataSource, EntityManager, QueryRunner } from 'typeorm'
 import { noTransaction, OutboxOptionsError, rolledBack } from '../errors.ts'
@@ -83,7 +83,7 @@ async function begin<T>(
       return result
     } catch (error) {
       session.isOver = true
-      // If the rollback fails too, the work's error still says what happened.
+      // If the rollback fails too, the work's error still explains what happened.
       if (runner.isTransactionActive) await runner.rollbackTransaction().catch(() => {})
       throw error
     }

@@ -9,7 +9,7 @@ import { unwritable } from './serializer.ts'
 import { splitHeaders, type WireMessage, type WireRules, withMember } from './wire-message.ts'
 
 export interface CloudEventsOptions {
-  /** Where the events come from: a URI-reference, such as `/shop/orders` or `https://shop.example/orders`. */
+  /** The origin of the events: a URI reference, such as `/shop/orders` or `https://shop.example/orders`. */
   source: string
   /** `'binary'`: attributes are headers, the value is the payload. `'structured'`: one JSON object. @default 'binary' */
   mode?: 'binary' | 'structured'
@@ -40,7 +40,7 @@ export function cloudEvents(options: CloudEventsOptions): CloudEvents {
   const { source, mode = 'binary' } = options
   if (typeof source !== 'string' || source === '' || !URI_REFERENCE.test(source)) {
     throw new OutboxOptionsError(
-      `cloudEvents() needs source, a URI-reference that says where the events come from, such as '/shop/orders', got ${show(source)}`,
+      `cloudEvents() needs source, a URI reference that identifies the origin of the events, such as '/shop/orders', got ${show(source)}`,
     )
   }
   return new CloudEvents(source, requireOneOf('mode', mode, ['binary', 'structured']))
@@ -97,7 +97,7 @@ function attributesOf(event: OutboxEvent, source: string): Record<string, string
 }
 
 /**
- * Headers that are left out: the one that tells the modes apart, and names that read as attributes. Otherwise an
+ * Headers that are left out: the one that distinguishes the modes, and names that look like attributes. Otherwise an
  * application that copies the headers of a received CloudEvent to its own events would give them all the same id.
  */
 const NOT_FREE = /^(?:content-type$|ce_|cloudEvents[:_])/i

@@ -15,9 +15,9 @@ import { rejectUnknown } from '../checks/checks.ts'
 
 /** What all events of a type have in common. */
 interface EventDefaults {
-  /** The kind of thing that the events happen to: `order`. At most 255 bytes. */
+  /** The type of the aggregate: `order`. At most 255 bytes. */
   readonly aggregate: string
-  /** The topic of the events. @default what the option `topic` says, else `aggregate` */
+  /** The topic of the events. @default from the option `topic`, else `aggregate` */
   readonly topic?: string
   /** Headers of every event. A header of the same name at emit takes precedence. */
   readonly headers?: Readonly<Record<string, string>>
@@ -58,12 +58,12 @@ export type EventCatalog = Readonly<Record<string, AnyDeclaration>>
 
 export type EventName<TEvents extends EventCatalog> = keyof TEvents & string
 
-/** What event<Payload>() returns. Without a schema nothing turns a bigint into what JSON has. */
+/** What event<Payload>() returns. Without a schema nothing turns a bigint into a JSON value. */
 export interface PlainDeclaration<Payload> extends EventDeclaration<Payload, Payload> {
   readonly '~plain'?: true
 }
 
-/** Stands where a payload type has a bigint, which emit() would refuse. */
+/** Replaces a bigint in a payload type, which emit() would refuse. */
 interface BigintRefused {
   readonly 'JSON has no bigint: declare it as a string': never
 }
@@ -132,7 +132,7 @@ function checkDeclaration(name: string, declaration: AnyDeclaration): void {
   const { aggregate, key, schema, topic, headers, maxAttempts, version } = declaration
   if (typeof aggregate !== 'string' || aggregate === '') {
     throw new OutboxOptionsError(
-      `${owner} needs aggregate, the kind of thing it happens to, such as 'order', got ${show(aggregate)}`,
+      `${owner} needs aggregate, the type of the aggregate, such as 'order', got ${show(aggregate)}`,
     )
   }
   if (typeof key !== 'function') {

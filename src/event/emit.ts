@@ -52,7 +52,7 @@ export type EmitOf<TEvents extends EventCatalog | undefined> = [TEvents] extends
   ? CatalogEmit<TEvents>
   : Emit
 
-/** emitIn(): as emit(), but into the transaction that is given. */
+/** emitIn(): as emit(), but into the given transaction. */
 export interface EmitIn<TTx> {
   (tx: TTx, events: readonly NewEvent[]): Promise<string[]>
   (tx: TTx, event: NewEvent): Promise<string>

@@ -19,7 +19,7 @@ export type EventStatus = (typeof EVENT_STATUSES)[number]
 
 /** Optional details of an event. */
 export interface EventDetails {
-  /** The topic of the event. @default what its declaration or the option `topic` says, else the aggregate type */
+  /** The topic of the event. @default from its declaration or the option `topic`, else the aggregate type */
   topic?: string
   /** Ties the events of one request together. Sent as the header `correlation-id`. */
   correlationId?: string
@@ -44,9 +44,9 @@ export interface EventDetails {
 export interface NewEvent extends EventDetails {
   /** What happened, in the past tense: `OrderCompleted`. At most 255 bytes. */
   type: string
-  /** The kind of thing that it happened to: `order`. At most 255 bytes. */
+  /** The type of the aggregate that it happened to: `order`. At most 255 bytes. */
   aggregateType: string
-  /** Which one. Becomes the message key, so that one aggregate stays in one partition, in order. At most 512 bytes. */
+  /** The aggregate id and message key, so that one aggregate stays in one partition, in order. At most 512 bytes. */
   aggregateId: AggregateId
   /** Anything that JSON represents exactly. docs/guides/payloads.md lists what is refused. */
   payload: unknown

@@ -1,5 +1,5 @@
 // The lane of an event. Events of one lane reach their destination in the order in which they were saved; events of
-// different lanes have no order, and none waits for another to be in order. delivery/order.ts says how this is upheld.
+// different lanes have no order, and none waits for another. delivery/order.ts explains how this is upheld.
 import { hash } from 'node:crypto'
 
 /** The fields that determine a lane. */
@@ -18,7 +18,7 @@ export interface OrderScopes {
   readonly otherwise: 'topic' | 'publisher'
 }
 
-/** One lane per aggregate and order scope. null: order is given up, and each event has its own lane. */
+/** One lane per aggregate and order scope. null: no order is kept, and each event has its own lane. */
 export function laneOf(event: LaneSource, scopes: OrderScopes | null): number {
   if (scopes === null) return laneByEvent(event)
   const { topic, aggregateType, aggregateId } = event
@@ -30,7 +30,7 @@ export function laneByEvent({ id }: Pick<LaneSource, 'id'>): number {
   return toLane(id)
 }
 
-/** `name` tells the scopes of several publishers apart. */
+/** `name` distinguishes the scopes of several publishers. */
 export function scopeOfTopic(topic: string, orderScope: 'topic' | 'publisher', name?: string) {
   if (orderScope === 'topic') return `topic\0${topic}`
   return name === undefined ? 'publisher' : `publisher\0${name}`

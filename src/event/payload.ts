@@ -13,7 +13,7 @@ export type AsJson<T> = unknown extends T
       ? { [Key in keyof T]: AsJson<T[Key]> }
       : T
 
-/** Whether `true` is part of it says whether a type has a bigint, to the depth that a compiler follows with ease. */
+/** Contains `true` if a type has a bigint, to the depth that a compiler follows with ease. */
 export type HasBigint<T, Depth extends readonly unknown[] = []> = Depth['length'] extends 5
   ? false
   : unknown extends T

@@ -17,7 +17,7 @@ export interface EventRules {
   readonly topic: TopicRule
   /** The topics that have a publisher; null if every topic has one. */
   readonly routedTopics: ReadonlySet<string> | null
-  /** null if order is given up. */
+  /** null if no order is kept. */
   readonly orderScopes: OrderScopes | null
   /** Who sends the events: this library, or a connector that reads them from the log of the database. */
   readonly relay?: 'outbox' | 'cdc'

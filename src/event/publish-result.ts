@@ -1,4 +1,4 @@
-// What a publisher reports of an event that it was given to send.
+// What a publisher reports about an event that it had to send.
 
 export type PublishResult = PublishSuccess | PublishFailure
 

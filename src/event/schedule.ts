@@ -1,5 +1,5 @@
-// When an event is to be delivered, as emit() was told. The database's clock decides when that is; the local one only refuses
-// what cannot be meant.
+// When an event is to be delivered, from its fields. The database's clock decides when that is; the local one only refuses
+// impossible times.
 import { formatDuration, show, toMilliseconds } from '../checks/duration.ts'
 import { EventRefusedError, messageOf } from '../errors.ts'
 import type { EventSchedule, NewEvent } from './event.ts'

@@ -32,7 +32,7 @@ export async function runGuarded<T>(
 const busy = new WeakSet<object>()
 
 // Savepoints of one transaction are a stack: one that rolls back also undoes those that began after it. An event that
-// was handled beside it would be reported as handled although its effects were undone.
+// was handled at the same time would be reported as handled although its effects were undone.
 export async function runAlone<T>(tx: object, run: () => Promise<T>): Promise<T> {
   if (busy.has(tx)) {
     throw new OutboxError(

@@ -82,7 +82,7 @@ export function openMessage(message: unknown): OpenedMessage {
     if (isObject(kafka) && 'value' in kafka) return openKafka(kafka)
   }
   throw new UnreadableMessageError(
-    'once() takes a kafkajs message or the payload of eachMessage, an amqplib message, or an object with an id, but got none of these',
+    'once() takes a kafkajs message or the payload of eachMessage, an amqplib message, or an object with an id, but got something else',
   )
 }
 

@@ -37,6 +37,6 @@ function requireText(field: keyof typeof MAX_BYTES, event: InboxEvent): string {
 
 function missing(what: string): UnreadableMessageError {
   return new UnreadableMessageError(
-    `order: 'aggregate' needs ${what}, but the message has no valid one; use order: 'none', or pass it yourself: once({ id, aggregateType, aggregateId, seq }, ...)`,
+    `order: 'aggregate' needs ${what}, but the message has none that is valid; use order: 'none', or pass it yourself: once({ id, aggregateType, aggregateId, seq }, ...)`,
   )
 }

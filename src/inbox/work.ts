@@ -3,7 +3,7 @@ import type { EventCatalog, EventName, ReceivedPayload } from '../event/catalog.
 import type { AnyDatabase, TransactionOf } from '../drivers/driver.ts'
 import type { InboxEvent } from './event.ts'
 
-/** What became of a message. The inbox called the work only if the outcome is `handled`. */
+/** The outcome of a message. The inbox called the work only if it is `handled`. */
 export type InboxOutcome<T> =
   | { readonly outcome: 'handled'; readonly result: T }
   /** The event was handled before. */

@@ -14,7 +14,7 @@ export class OutboxHealthIndicator {
     this.#outbox = outbox
   }
 
-  /** `down` if a number exceeds its limit; `flags` says which, as in outbox.health(). Never rejects because of the database. */
+  /** `down` if a number exceeds its limit; `flags` lists which, as in outbox.health(). Never rejects because of the database. */
   async isHealthy<const Key extends string>(
     key: Key,
     limits?: HealthLimits,

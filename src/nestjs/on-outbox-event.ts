@@ -36,7 +36,7 @@ export function OnOutboxEvent<TEvents extends EventCatalog, Name extends EventNa
 export function OnOutboxEvent(
   type: string,
   options?: OnOutboxEventOptions,
-  // oxlint-disable-next-line typescript/no-explicit-any -- without a catalog the method says what it takes
+  // oxlint-disable-next-line typescript/no-explicit-any -- without a catalog the method declares what it takes
 ): HandlerDecorator<Handler<any>>
 export function OnOutboxEvent(
   ...given: readonly unknown[]

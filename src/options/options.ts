@@ -44,7 +44,7 @@ export interface OutboxOptions<
   TDb extends AnyDatabase = AnyDatabase,
   TEvents extends EventCatalog | undefined = undefined,
 > {
-  /** A Drizzle Postgres database, or what a driver makes of your client: `postgresJs(sql)`. The outbox never closes it. */
+  /** A Drizzle Postgres database, or your client wrapped by its driver, such as `postgresJs(sql)`. The outbox never closes it. */
   db: TDb
   /** Where events go: `kafkaPublisher()`, `handlersPublisher()`, your own, or several through `routerPublisher()`. */
   publisher: Publisher | RouterPublisher
@@ -72,7 +72,7 @@ export interface OutboxOptions<
    */
   publishTimeout?: Duration
   /**
-   * How long stop() takes, unless the database does not answer. Sends under way may finish in all but the last half second
+   * How long stop() takes, unless the database does not respond. Sends under way may finish in all but the last half second
    * of it. @default '10s'
    */
   stopTimeout?: Duration
@@ -91,7 +91,7 @@ export interface OutboxOptions<
   maxAttempts?: number
   /** `maxAttempts` per event type: `{ InvoiceSent: 3 }`. A catalog declaration takes precedence. */
   maxAttemptsByType?: Readonly<Record<string, number>>
-  /** The wait after the first failed attempt. It doubles each time, plus up to this much jitter. @default '30s' */
+  /** The wait after the first failed attempt. It doubles with each further one, plus a jitter of up to `backoffBase`. @default '30s' */
   backoffBase?: Duration
   /** The longest wait between two attempts, before jitter. @default '30m' */
   backoffMax?: Duration
@@ -111,7 +111,7 @@ export interface OutboxOptions<
   /**
    * `'aggregate'` sends the events of each aggregate in the order in which they were saved, within the scope in which a
    * consumer can observe order: one Kafka topic, everything sent through one RabbitMQ publisher, or all handlers.
-   * `'none'` gives up this order. @default 'aggregate'
+   * `'none'` keeps no order. @default 'aggregate'
    */
   order?: 'aggregate' | 'none'
   /**
@@ -146,7 +146,7 @@ export interface OutboxOptions<
   /** The name of the outbox table. @default 'outbox' */
   table?: string
   /**
-   * Whether start() creates or updates the table. `'partitioned'` also makes it a partitioned table, which it then stays.
+   * Whether start() creates or updates the table. `'partitioned'` also turns it into a partitioned table for good.
    * @default false
    */
   migrate?: boolean | 'partitioned'
@@ -169,7 +169,7 @@ export interface OutboxOptions<
   telemetry?: Telemetry
 }
 
-/** With relay: 'cdc' no publisher is needed. One that is given is not used, but has to be Kafka's. */
+/** With relay: 'cdc' no publisher is needed. If one is set, it is not used, but has to be Kafka's. */
 export type CdcOutboxOptions<
   TDb extends AnyDatabase = AnyDatabase,
   TEvents extends EventCatalog | undefined = undefined,
@@ -334,7 +334,7 @@ export function resolveOptions(
   return Object.freeze(resolved)
 }
 
-/** What a connector sends events to, as lanes and telemetry see it. */
+/** The destination of a connector's events, for lanes and telemetry. */
 const KAFKA_CONNECT: Publisher = {
   name: 'kafka-connect',
   system: 'kafka',
@@ -368,7 +368,7 @@ function systemByTopic(destinations: readonly RoutedPublisher[]): (topic: string
 
 function crossCheck(options: ResolvedOptions, inOrder: boolean) {
   const { thresholdMs, publishTimeoutMs, backoffBaseMs, backoffMaxMs } = options
-  // Otherwise even a send that is answered in time could lose its lease to one renewal that comes late.
+  // Otherwise even a send whose response comes in time could lose its lease to one late renewal.
   if (thresholdMs <= publishTimeoutMs) {
     throw new OutboxOptionsError(
       `threshold must be longer than publishTimeout (${formatDuration(publishTimeoutMs)}), got ${formatDuration(thresholdMs)}; raise threshold or lower publishTimeout`,
@@ -382,7 +382,7 @@ function crossCheck(options: ResolvedOptions, inOrder: boolean) {
   if (!inOrder && (options.deadLettersHold || options.lockKeys)) {
     const option = options.lockKeys ? 'lockKeys: true' : "onDeadLetter: 'hold'"
     throw new OutboxOptionsError(
-      `${option} keeps an order that order: 'none' gives up; remove one of them`,
+      `${option} has no effect with order: 'none', which keeps no order; remove one of them`,
     )
   }
   if (options.relay === 'cdc' && options.maxBacklog !== null) {
@@ -392,7 +392,7 @@ function crossCheck(options: ResolvedOptions, inOrder: boolean) {
   }
   if (options.relay === 'cdc' && !options.keepPublished) {
     throw new OutboxOptionsError(
-      "retention: 0 would keep no event with relay: 'cdc', and the rows are what is left if the replication slot is lost; set a retention such as '1d'",
+      "retention: 0 with relay: 'cdc' would keep no event, so a lost replication slot would lose events; set a retention such as '1d'",
     )
   }
   if (options.relay === 'cdc' && options.payloads?.read) {
@@ -435,7 +435,7 @@ function checkPublisher(
   }
   if (settlesWithinMs !== undefined && settlesWithinMs < waitsMs) {
     throw new OutboxOptionsError(
-      `the publisher ${name} says that a send settles within ${formatDuration(settlesWithinMs)}, but the outbox waits longer for it: ${formatDuration(waitsMs)}; lower ${timeoutMs === undefined ? 'publishTimeout' : "the publisher's timeoutMs"} or raise its settlesWithinMs`,
+      `the publisher ${name} declares that a send settles within ${formatDuration(settlesWithinMs)}, but the outbox waits for ${formatDuration(waitsMs)}; lower ${timeoutMs === undefined ? 'publishTimeout' : "the publisher's timeoutMs"} or raise its settlesWithinMs`,
     )
   }
 }

@@ -81,7 +81,7 @@ export function typesHandledBy(publisher: Publisher): readonly string[] {
   return HANDLED.get(publisher) ?? []
 }
 
-/** @internal The publisher behind handlersPublisher() and nestHandlers(). `remedy` says how to add a handler. */
+/** @internal The publisher behind handlersPublisher() and nestHandlers(). `remedy` explains how to add a handler. */
 export function publishToHandlers(
   handlers: ReadonlyMap<string, Handler>,
   timeoutMs: number,

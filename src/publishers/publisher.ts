@@ -9,7 +9,7 @@ export interface Publisher {
   readonly name: string
   /**
    * The messaging system, as OpenTelemetry names it: `kafka`, `rabbitmq`. If set, a telemetry traces the sends itself and
-   * silences the instrumentation of the client. @default none: spans of other libraries are recorded inside the send
+   * suppresses the instrumentation of the client. @default none: spans of other libraries are recorded inside the send
    */
   readonly system?: string
   /** When a send counts as unknown and its destination as out of reach. @default `publishTimeout` */
@@ -44,9 +44,10 @@ export interface Publisher {
    */
   connect?(): Promise<void>
   /**
-   * Sends the events. Events of one lane (`event.lane`) go out in the given order. When one of them fails, the later
-   * ones are not sent (`held`), and neither are those that the publisher cannot begin in time. After a `permanent` failure they are sent all the same, unless the rules say otherwise.
-   * Returns one result per event, in the given order. A rejected promise counts as `transient` for the whole batch.
+   * Sends the events. Events of one lane (`event.lane`) go out in the given order. When one of them fails, the later ones
+   * are not sent (`held`), and neither are those that the publisher cannot begin in time. After a `permanent` failure they
+   * are sent all the same, unless the rules say otherwise. Returns one result per event, in the given order. A rejected
+   * promise counts as `transient` for the whole batch.
    */
   publish(events: readonly OutboxEvent[], rules?: PublishRules): Promise<readonly PublishResult[]>
   /** Called by stop(), of the last outbox that uses the publisher. Closes only what this publisher opened. */

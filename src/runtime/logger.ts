@@ -53,7 +53,7 @@ export function resolveLogger(logger: Logger | false | undefined): Logger {
 }
 
 /**
- * The logger of what runs in the background, silent between stop() and the next start. An answer of a broker may come long
+ * The logger of the background, silent between stop() and the next start. A response of a broker may come long
  * after stop() has given up on it, when the application believes the outbox gone. Lifecycle events still report it.
  */
 export class BackgroundLogger implements Logger {

@@ -38,7 +38,7 @@ export class Loop {
   #pauseWhileWatching = FIRST_PAUSE_MS
   /** Whether look() was called since the current or last cycle began. */
   #isAsked = false
-  /** When a cycle that look() had asked for ended without finding work. */
+  /** When a cycle that look() had requested ended without finding work. */
   #foundNothingAt = Number.NEGATIVE_INFINITY
 
   constructor(options: LoopOptions) {
@@ -147,7 +147,7 @@ export class Loop {
   #pauseMs(): number {
     if (this.#failures > 0) return restMs(this.#failures)
     const intervalMs = this.#intervalMs()
-    // Asked for while the last run was under way and found nothing: it may have missed what it was asked for.
+    // Requested while the last run was under way and found nothing: it may have missed the reason for the request.
     const isWatching = this.#isAsked || performance.now() < this.#watchUntil
     if (!isWatching) return intervalMs
     const pauseMs = this.#pauseWhileWatching

@@ -65,7 +65,7 @@ export async function run<Row>(
     const named = { text: `/* aftercommit: ${step} */ ${query.text}`, values: query.values }
     return (await executor.query(named, options)) as Row[]
   } catch (thrown) {
-    // A transaction that is over says so itself.
+    // A transaction that is over has an error of its own.
     if (thrown instanceof OutboxError) throw thrown
     throw storeError(step, thrown)
   }
@@ -105,7 +105,7 @@ function storeError(step: string, cause: unknown): StoreError {
   if (code === UNDEFINED_COLUMN) {
     return new StoreError(
       'TABLE_MISSING',
-      `${step}: ${message}; the table is not the one of this version: update it in your own migrations, or, if it is from before the first release, drop it together with its _migrations table and call migrate()`,
+      `${step}: ${message}; the table does not match this version: update it in your own migrations, or, if it is from before the first release, drop it together with its _migrations table and call migrate()`,
       safe,
     )
   }
@@ -141,7 +141,7 @@ function storeError(step: string, cause: unknown): StoreError {
 }
 
 // Postgres quotes the whole row in the detail of some errors, and postgres.js and PGlite keep the parameters of the
-// statement. Code that prints an error also prints its cause. What is kept says which rule was broken, not the data.
+// statement. Code that prints an error also prints its cause. What is kept names the broken rule, not the data.
 const DATA = ['detail', 'where', 'query', 'parameters', 'params', 'args', 'queryOptions']
 
 function withoutData(thrown: unknown): unknown {

@@ -1,4 +1,4 @@
-// What each kind of role may do with the tables of an outbox, and no more. `aftercommit grants` prints these rights, the doctor
+// Exactly what each kind of role may do with the tables of an outbox. `aftercommit grants` prints these rights, the doctor
 // compares a role with them, and the suite runs with them.
 import { quoteName, type TableName } from './table-name.ts'
 

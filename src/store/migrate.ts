@@ -18,7 +18,7 @@ const FOLDERS = {
 
 export type TableKind = keyof typeof FOLDERS
 
-/** A folder within the outbox's, which is applied on top of it where it is asked for. */
+/** A folder within the outbox's, which is applied on top of it on request. */
 const PARTITIONED = 'partitioned/'
 
 export interface MigrateOptions {
@@ -36,7 +36,7 @@ const LOCK_TIMEOUT_MS = 2_000
 const BETWEEN_TRIES_MS = 1_000
 const PATIENCE_MS = 60_000
 
-/** A migration with this in its name breaks older versions. One that meets it refuses to start. */
+/** A migration with this in its name breaks older versions. An older version that finds it refuses to start. */
 const BREAKING = '_breaking_'
 
 export async function migrate(

@@ -1,4 +1,4 @@
-// The names of what the migrations make, read from their files, so that a look at the database can say what is missing,
+// The names of what the migrations make, read from their files, so that a look at the database can show what is missing,
 // also where the table is kept in migrations of the application's own.
 import { pendingFiles, readStatements } from './migrate.ts'
 import type { TableName } from './table-name.ts'

@@ -1,5 +1,6 @@
 // The values of the metrics. Counters are plain numbers in memory that a scrape reads: an event costs a look-up in a map.
-// What the table holds is asked for at a scrape, at most once in a while, and is left out while the database is away.
+// Figures about the table are queried at a scrape, at most once in a while, and are left out while the database cannot be
+// reached.
 import { performance } from 'node:perf_hooks'
 import { raceTimeout } from '../runtime/race-timeout.ts'
 import type { CounterKey, GaugeKey, HistogramKey, Label } from './metrics.ts'
@@ -106,7 +107,7 @@ export class OutboxMetrics {
   async #table(): Promise<WatchedStats | null> {
     const now = performance.now()
     const isOld = this.#asked === null || now - this.#askedAt >= this.#parts.refreshMs
-    // A question that is not answered yet is not asked again.
+    // While a query is under way, no second one begins.
     if (isOld && !this.#isAsking) {
       this.#askedAt = now
       this.#asked = this.#ask()

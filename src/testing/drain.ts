@@ -1,5 +1,5 @@
 // Waits until an outbox has sent everything that it can send now, so that a test can say "nothing was published" without a
-// wait. What cannot be sent now does not count: paused topics, events that rest after a failure, a publisher that is away.
+// wait. What cannot be sent now does not count: paused topics, events that rest after a failure, a publisher in an outage.
 import { performance } from 'node:perf_hooks'
 import { type Duration, formatDuration, toMilliseconds } from '../checks/duration.ts'
 import { rejectUnknown } from '../checks/checks.ts'

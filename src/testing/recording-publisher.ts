@@ -1,5 +1,5 @@
-// A publisher for tests: it records what it delivers, and fails, hangs or is away as the test says. It keeps the contract of
-// every publisher: behind an event that fails, later ones of its lane are held.
+// A publisher for tests: it records what it delivers, and fails, hangs or simulates an outage on demand. It keeps the
+// contract of every publisher: behind an event that fails, later ones of its lane are held.
 import { rejectUnknown, requireBoolean, requireOneOf } from '../checks/checks.ts'
 import { show } from '../checks/duration.ts'
 import { OutboxOptionsError } from '../errors.ts'
@@ -30,7 +30,7 @@ export interface PublisherFailure {
   when?: (event: RecordedEvent) => boolean
   /** How many of them. `Infinity` for all, until recover(). @default 1 */
   times?: number
-  /** What they fail with. @default an error that says so */
+  /** Their error. @default one that names fail() as its cause */
   error?: Error
   /** For `'transient'`: whether only the event's topic is out of reach. @default false */
   onlyTopic?: boolean
@@ -69,11 +69,16 @@ export function recordingPublisher(options: RecordingPublisherOptions = {}): Rec
   const hung: (() => void)[] = []
 
   function failureOf(event: RecordedEvent): PublishFailure | null {
-    if (isAway) return failure('transient', new Error('the publisher is away, as the test said'))
+    if (isAway)
+      return failure(
+        'transient',
+        new Error('the publisher is out of reach, because the test called goAway()'),
+      )
     const rule = rules.find(({ left, when }) => left > 0 && when(event))
     if (!rule) return null
     rule.left -= 1
-    const error = rule.error ?? new Error(`the publisher failed (${rule.as}), as the test said`)
+    const error =
+      rule.error ?? new Error(`the publisher failed (${rule.as}), because the test called fail()`)
     return failure(rule.as, error, rule.onlyTopic)
   }
 

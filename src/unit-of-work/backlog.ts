@@ -70,7 +70,7 @@ export class Backlog {
     return this.#savedCount - this.#recorder.endedCount
   }
 
-  // A failed count says nothing about the backlog. The unit of work will run into the database error itself.
+  // A failed count does not show the backlog. The unit of work will run into the database error itself.
   async #count(): Promise<void> {
     const before = this.#change
     try {

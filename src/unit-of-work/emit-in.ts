@@ -1,8 +1,8 @@
 // emitIn(): saves events into a transaction that the application began itself. Its client does not report when it commits,
 // and it may do so long after the save, so its rows are saved without a lease and belong to the fallback from COMMIT on. To be
-// quicker than the next poll, we ask Postgres what became of the transaction, at pauses that grow with its age. Once it
+// quicker than the next poll, we query the transaction's outcome from Postgres, at intervals that grow with its age. Once it
 // has committed, we lease the rows and hand them over like those of a unit of work. A rollback leaves no rows to lease.
-// Without start(), only flush() asks.
+// Without start(), only flush() queries it.
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { MAX_TIMER_MS } from '../checks/checks.ts'
@@ -21,11 +21,11 @@ import type { NextStep } from './hand-over.ts'
 import { isDueAtOnce, levelOf } from './open-unit.ts'
 import type { UnitsOfWork } from './unit-of-work.ts'
 
-/** The pauses between two questions: as long as the youngest transaction has been open, within these limits. */
+/** The pauses between two queries: as long as the youngest transaction has been open, within these limits. */
 const SHORTEST_PAUSE_MS = 10
 const LONGEST_PAUSE_MS = 250
 
-/** How often in a row a question may fail before the fallback has to do without it. */
+/** How often in a row a query may fail before the fallback has to find the events without it. */
 const MOST_FAILURES = 3
 
 export interface EmitInParts {
@@ -191,7 +191,7 @@ export class EmitIn {
       if (!this.#isOn) throw error
       this.#failures += 1
       if (this.#failures >= MOST_FAILURES) this.#forgetAll()
-      // What has committed may not have been leased. The fallback needs no answer to find the rows.
+      // What has committed may not have been leased. The fallback finds the rows without the outcome.
       this.#parts.bell.ring()
       throw error
     }

@@ -12,7 +12,7 @@ export interface BirthLease {
 }
 
 export interface NextStep {
-  /** Whether this process sends events at all. If not, it need not learn what became of the transactions of others. */
+  /** Whether this process sends events at all. If not, it need not learn the outcomes of the application's transactions. */
   readonly sends: boolean
   /** Before the save: whether any pipeline would accept its whole share. If none would, all are saved without a lease. */
   takesAny(events: readonly PreparedEvent[]): boolean

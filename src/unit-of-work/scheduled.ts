@@ -1,4 +1,4 @@
-// Cancels scheduled events that have not gone out. Cancelling belongs to the business that makes the event pointless, so it is
+// Cancels scheduled events that have not gone out. Cancelling belongs to the change that makes the event pointless, so it is
 // part of the transaction around it, and is undone with it. Until that ends, the event does not go out.
 import { requireIds } from '../checks/filter-values.ts'
 import type { Database, Executor } from '../drivers/driver.ts'

@@ -85,7 +85,7 @@ export class UnitsOfWork {
     if (level && !isOwn(inside)) return level.unit.emit(...given)
     throw new OutboxError(
       'NO_UNIT_OF_WORK',
-      `emit() was called outside a unit of work, so the event would not be saved with what happened; ${REMEDIES[inside?.kind ?? 'none']}`,
+      `emit() was called outside a unit of work, so the event would not be saved with your changes; ${REMEDIES[inside?.kind ?? 'none']}`,
     )
   }) as Emit
 

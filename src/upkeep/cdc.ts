@@ -63,7 +63,7 @@ function judgeSlot({ slot, names }: CdcFound): CdcProblem[] {
       {
         message: `there is no replication slot ${names.slot}, so events that are saved now would not be sent`,
         remedy:
-          'start the connector that aftercommit cdc-config prints; it creates the slot. If there was one before, send what was missed from the table first; docs/guides/cdc.md says how (a lost slot)',
+          'start the connector that aftercommit cdc-config prints; it creates the slot. If there was one before, send what was missed from the table first; see "a lost slot" in docs/guides/cdc.md',
       },
     ]
   }
@@ -72,7 +72,7 @@ function judgeSlot({ slot, names }: CdcFound): CdcProblem[] {
     {
       message: `the replication slot ${names.slot} has lost WAL that the connector had not read, so events were not sent`,
       remedy:
-        'create it anew and send what was missed from the table; docs/guides/cdc.md says how (a lost slot)',
+        'create it again and send the missed events from the table; see "a lost slot" in docs/guides/cdc.md',
     },
   ]
 }

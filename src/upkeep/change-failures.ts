@@ -66,7 +66,7 @@ interface SelectedById {
   readonly id?: string | readonly string[]
 }
 
-/** What was asked for, for the log. Many ids would flood it. */
+/** The selection, for the log. Many ids would flood it. */
 export function selectedBy({ id, ...filter }: SelectedById): object {
   const ids = id === undefined ? [] : [id].flat()
   if (ids.length === 0) return filter

@@ -21,7 +21,7 @@ export function describeInstance(options: ResolvedOptions): Omit<OwnInstance, 'u
   }
 }
 
-// The package asks for itself by name. A bundle may not find it, which is no reason not to start.
+// The package resolves itself by name. A bundle may not find it, which must not keep the outbox from starting.
 function libraryVersion(): string {
   try {
     const { version } = createRequire(import.meta.url)('aftercommit/package.json') as {

@@ -81,7 +81,8 @@ export class Partitions {
   }
 
   #explain(error: unknown, message: string, partition?: string): void {
-    if (isLocked(error)) this.#logger.debug({ partition }, `${message}, as the table was in use`)
+    if (isLocked(error))
+      this.#logger.debug({ partition }, `${message}, because the table was in use`)
     else this.#logger.warn({ err: error, partition }, message)
   }
 }

@@ -16,7 +16,7 @@ import { type DoneBy, doneBy } from './done-by.ts'
 export type RedactSelection = Omit<EventFilter, 'status' | 'error'> | { all: true }
 
 export interface RedactDetails extends DoneBy {
-  /** What stands in for each payload, as it is: payloads.write() is not called. @default null */
+  /** The replacement of each payload, as it is: payloads.write() is not called. @default null */
   payload?: unknown
   /** The names of headers to remove. @default none */
   headers?: readonly string[]

@@ -48,6 +48,6 @@ export function compareSettings(client: unknown, options: ResolvedOptions): void
   if (different.length === 0) return
   options.logger.warn(
     { table: name, different },
-    'another outbox of this process uses the same table with other settings; give both the same, or a table each',
+    'another outbox of this process uses the same table with other settings; give both the same settings, or separate tables',
   )
 }

@@ -1,6 +1,6 @@
 // Follows the events in the table as they come and change. Ids begin with the time of emit(), and a transaction may commit
 // seconds after another one with later ids. So each look begins some seconds before the newest event, and what has been
-// seen there is remembered. That also finds what became of recent events. Only reads; nothing is kept in the database.
+// seen there is remembered. That also finds the outcomes of recent events. Only reads; nothing is kept in the database.
 import type { EventStatus } from '../event/event.ts'
 import type { BrowseStore, EventFilter, EventSummary } from '../store/outbox/browse-store.ts'
 

@@ -55,7 +55,7 @@ function withOptions(command: Command): Command {
     .addOption(
       new Option('--token <token>', 'the token that a browser must send').env('AFTERCOMMIT_TOKEN'),
     )
-    .option('--allow-host <name...>', 'further host names that it answers to')
+    .option('--allow-host <name...>', 'further host names that it accepts')
     .option('--read-only', 'permit no changes')
     .option('--by <name>', 'who acts, for the log and for pauses (default: user and host)')
     .option(

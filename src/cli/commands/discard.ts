@@ -25,8 +25,8 @@ export const discardCommand: AddCommand = (program, run) => {
         const discarded = count.count > 0 ? await desk.discard(filter) : 0
         out.document({ discarded }, () => `${discarded} discarded`)
         const why = options.failing
-          ? 'it is no failing event, or is being tried right now; without --failing, discard is about dead letters'
-          : 'it is no dead letter; --failing discards failing events'
+          ? 'it is not a failing event, or is being tried right now; to discard dead letters, leave out --failing'
+          : 'it is not a dead letter; to discard failing events, use --failing'
         requireAll(ids, discarded, 'discarded', why)
         if (discarded === 0 && !out.json) out.note('nothing matched')
       }),

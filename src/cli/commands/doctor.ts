@@ -19,8 +19,13 @@ interface Options {
 export const doctorCommand: AddCommand = (program, run) => {
   program
     .command('doctor')
-    .description('look for trouble, and name the remedy')
-    .option('--old-transaction <duration>', 'open longer than this is old', duration, OLD_MS)
+    .description('look for problems, and name the remedies')
+    .option(
+      '--old-transaction <duration>',
+      'a transaction open for longer than this is old',
+      duration,
+      OLD_MS,
+    )
     .option('--show-queries', 'also the statements of old transactions, which may hold data')
     .action(
       run(async (context, { oldTransaction, showQueries = false }: Options) => {
@@ -57,7 +62,7 @@ function formatDiagnosis({ ok, checked, findings, skipped }: Diagnosis, out: Out
         `skipped  ${fit(`${them.map(({ check }) => check).join(', ')}: ${reason}`)}`,
     ),
     wrap(
-      `${ok ? 'no trouble found' : 'trouble found'}; checked: ${checked.join(', ')}`,
+      `${ok ? 'no problems found' : 'problems found'}; checked: ${checked.join(', ')}`,
       out.width,
       0,
     ),

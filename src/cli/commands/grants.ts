@@ -1,4 +1,4 @@
-// aftercommit grants: prints the statements that give a role what it needs. It asks no database, and runs nothing.
+// aftercommit grants: prints the statements that give a role the rights that it needs. It needs no database, and runs nothing.
 import { Argument, Option } from 'commander'
 import { grantsScript, migrationGrants, type Purpose, PURPOSES } from '../../store/grants.ts'
 import { roleName } from '../arguments.ts'
@@ -11,7 +11,7 @@ interface Options {
 export const grantsCommand: AddCommand = (program, run) => {
   program
     .command('grants')
-    .description('print the SQL that gives a role the rights it needs, and no more')
+    .description('print the SQL that gives a role the rights that it needs, and no others')
     .addArgument(new Argument('<role>', 'the role, which has to exist').argParser(roleName))
     .addOption(
       new Option('--for <purpose>', 'what the role is for')

@@ -45,7 +45,7 @@ function toCells(instance: Instance, out: Output, nowMs: number): Cells {
   }
 }
 
-/** What a lost instance could not reach says nothing of now. */
+/** What a lost instance could not reach may be reachable now. */
 function describeCircuits(instance: Instance): string[] {
   if (isLost(instance)) return []
   return instance.report.circuits.map((circuit) => {

@@ -18,7 +18,7 @@ export const pauseCommand: AddCommand = (program, run) => {
     .command('pause')
     .description('stop sending to a topic, or to all; events wait in the table')
     .argument('[topic]', 'the topic; without it, everything', topicName)
-    .option('--reason <text>', 'why, for those who see it')
+    .option('--reason <text>', 'why; shown by status, doctor and the dashboard')
     .option('--by <name>', 'who paused it (default: user and host)')
     .option('--yes', 'do not ask')
     .action(
@@ -30,7 +30,7 @@ export const pauseCommand: AddCommand = (program, run) => {
           const count = await store.countPending(COUNTED)
           const waiting = countEvents({ count, exact: count < COUNTED })
           await confirm(out, {
-            what: `pause everything: ${waiting} unsent now, and all that come, would wait`,
+            what: `pause everything: ${waiting} unsent now, and all later events, would wait`,
             yes,
           })
         }

@@ -33,7 +33,7 @@ export const purgeCommand: AddCommand = (program, run) => {
       'also dead letters that died longer ago',
       duration,
     )
-    .option('--dry-run', 'say what would be deleted, and delete nothing')
+    .option('--dry-run', 'print what would be deleted, and delete nothing')
     .option('--yes', 'do not ask')
     .action(
       run(async (context, options: Options) => {
@@ -64,9 +64,7 @@ export const purgeCommand: AddCommand = (program, run) => {
         progress.end()
         out.document({ deleted }, () => `${deleted} deleted`)
         if (deleted === 0 && total > 0 && !out.json) {
-          out.note(
-            'another instance is deleting at this moment, so this command left it to that one',
-          )
+          out.note('another instance is deleting at this moment, so this command deleted nothing')
         }
       }),
     )

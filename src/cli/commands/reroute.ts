@@ -24,7 +24,7 @@ export const rerouteCommand: AddCommand = (program, run) => {
     .command('reroute')
     .description('move unsent events from one topic to another')
     .argument('<from>', 'the topic that they wait for', topicName)
-    .argument('<to>', 'the topic that they are to go to', topicName)
+    .argument('<to>', 'the topic that they go to instead', topicName)
     .option('--yes', 'do not ask')
     .action(
       run(async (context, { yes = false }: Options, from: string, to: string) => {

@@ -25,8 +25,8 @@ export const retryCommand: AddCommand = (program, run) => {
         const retried = await new FailureDesk(silentParts(session.store)).retry(filter)
         out.document({ retried }, () => `${retried} retried`)
         const why = options.now
-          ? 'it is no failing event, or is being tried right now; without --now, retry is about dead letters'
-          : 'it is no dead letter; --now retries failing events'
+          ? 'it is not a failing event, or is being tried right now; to retry dead letters, leave out --now'
+          : 'it is not a dead letter; to retry failing events, use --now'
         requireAll(ids, retried, 'retried', why)
         if (retried === 0 && !out.json) out.note('nothing matched')
       }),

@@ -37,7 +37,7 @@ export const showCommand: AddCommand = (program, run) => {
     )
 }
 
-/** What `aftercommit status` says more of. */
+/** What `aftercommit status` shows in more detail. */
 const SEE_STATUS = /^(paused|waits for)/
 
 function formatEvent(

@@ -27,9 +27,14 @@ export const statusCommand: AddCommand = (program, run) => {
   program
     .command('status')
     .description('what the table holds, what is paused, how many instances run')
-    .option('--max-pending <n>', 'unsent events before it is trouble', wholeNumber(0, MOST), 1_000)
-    .option('--max-lag <duration>', 'age of the oldest unsent event', duration, LATE_MS)
-    .option('--max-dead <n>', 'dead letters before it is trouble', wholeNumber(0, MOST), 0)
+    .option(
+      '--max-pending <n>',
+      'how many unsent events are acceptable',
+      wholeNumber(0, MOST),
+      1_000,
+    )
+    .option('--max-lag <duration>', 'how old the oldest unsent event may be', duration, LATE_MS)
+    .option('--max-dead <n>', 'how many dead letters are acceptable', wholeNumber(0, MOST), 0)
     .action(
       run(async (context, limits: Limits) => {
         const { out } = context

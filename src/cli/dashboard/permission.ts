@@ -3,7 +3,7 @@
 import { performance } from 'node:perf_hooks'
 import type { Session } from '../context.ts'
 
-/** As often as a page asks. */
+/** As often as a page refreshes. */
 const AGAIN_MS = 5_000
 
 export class Permission {

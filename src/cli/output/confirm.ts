@@ -1,4 +1,4 @@
-// Asks before a change that cannot be taken back, or that touches much. Without a terminal, only --yes stands for a yes.
+// Asks before a change that cannot be undone, or that touches much. Without a terminal, only --yes counts as a yes.
 import type { Count } from '../../store/outbox/outbox-store.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { EXIT } from '../exit-codes.ts'

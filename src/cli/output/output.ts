@@ -55,7 +55,7 @@ export class Output {
     return this.#paint(this.streams.stdout, format, text)
   }
 
-  /** A time as people say it, or exactly if they asked for that. */
+  /** A time as people write it, or exactly with --exact-times. */
   time(date: Date | null, nowMs: number): string {
     if (date === null) return '-'
     return this.#exactTimes ? date.toISOString() : formatTime(date, nowMs)
@@ -66,7 +66,7 @@ export class Output {
     return date === null ? '-' : `${formatTime(date, nowMs)} (${date.toISOString()})`
   }
 
-  /** The time of day, in the time zone of this machine, or exactly if they asked for that. */
+  /** The time of day, in the time zone of this machine, or exactly with --exact-times. */
   clockTime(date: Date): string {
     return this.#exactTimes ? date.toISOString() : formatClockTime(date)
   }

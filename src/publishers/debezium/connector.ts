@@ -73,7 +73,7 @@ export function connectorConfig(
   }
 }
 
-/** The list holds patterns, which a comma would divide. A dot stands for any character; the publication has one table. */
+/** The list holds patterns, which a comma would divide. A dot matches any character; the publication has one table. */
 function toPattern(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_]/gu, '.')
 }

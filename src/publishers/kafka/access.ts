@@ -1,6 +1,6 @@
-// Finds out whether a client was kept out: by its credentials, or by a certificate. Kafka answers, so this is no outage.
+// Finds out whether credentials or a certificate keep a client out. Kafka responds, so this is not an outage.
 // It is not the fault of an event either: events wait until a setting changes, in the application or on the broker.
-// The texts never include a password or a token; what they quote is what Kafka or Node said about it.
+// The texts never include a password or a token; they quote only Kafka's or Node's own message.
 import { PublishError, toError } from '../../errors.ts'
 
 export interface Obstacle {
@@ -70,7 +70,7 @@ function ofCertificate({ code, message }: ClientError): Obstacle | undefined {
 }
 
 function certificateRemedy(code: string): string {
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'connect under a name in the certificate'
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return 'connect with a name in the certificate'
   if (/EXPIRED|NOT_YET/.test(code)) return 'renew the certificate, or correct the clock'
   return 'pass the authority that signed it as ca in the TLS options of the client'
 }

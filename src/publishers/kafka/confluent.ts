@@ -1,5 +1,5 @@
 // The KafkaJS-compatible producer of @confluentinc/kafka-javascript, on top of librdkafka. It does not send a
-// batch as a unit: messages after a failed one still go out, and one error stands for all. So each event is sent by
+// batch as a unit: messages after a failed one still go out, and there is one error for all. So each event is sent by
 // itself, and within a lane it waits for the one before. librdkafka packs concurrent messages into requests. It takes
 // acks from its own settings and refuses them per batch. It modifies the messages that it receives, so each goes to it
 // only once.

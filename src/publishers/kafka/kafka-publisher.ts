@@ -1,7 +1,7 @@
 // Kafka through kafkajs or a compatible producer: acks from all replicas, keys, headers, and a result per event. The
 // quirks of kafkajs shape it. Its idempotent producer reuses the sequence numbers of a failed send, so a broker that
 // did write that batch drops and acks the next one: a loss. A retry after a leader moved to a broker that has already
-// answered skips that partition, yet resolves. One error covers all partitions of a request, yet some may be written.
+// responded skips that partition, yet resolves. One error covers all partitions of a request, yet some may be written.
 // Hence: not idempotent, a request per partition, and an event counts as sent only if its own partition was acked.
 import { performance } from 'node:perf_hooks'
 import type { Kafka, Producer } from 'kafkajs'

@@ -1,6 +1,6 @@
 // A publisher's own producers. kafkajs waits longer and longer between its attempts to reconnect, so a producer that went
 // through an outage may idle long after the broker is back; and on a connection that hangs, every client queues further
-// requests behind the one that got no answer. So no send waits for a producer that is stuck or has failed: the next send
+// requests behind the one that got no response. So no send waits for a producer that is stuck or has failed: the next send
 // opens a new one, which connects at once. The old one closes when its last send has settled, because its ack may still
 // arrive. A line is a producer with the calls that are under way on it.
 import { performance } from 'node:perf_hooks'

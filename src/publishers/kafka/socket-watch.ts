@@ -1,5 +1,5 @@
 // Finds out why a client does not connect, while it still tries. kafkajs reports a cause only when it gives up, nine seconds
-// later by default, and neither client names the address of a server that accepts connections but is not Kafka's. So
+// later by default, and neither client names the address of a server that accepts connections but is not Kafka. So
 // the sockets that a client opens are watched, through a channel of Node's. Those of TLS connections are not in it.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
@@ -23,7 +23,7 @@ export class SocketWatch {
   readonly #errors = new Map<string | null, Error>()
   #current: Attempt | null = null
 
-  /** Why the client has not connected yet; null while it tries an address that may still answer. */
+  /** Why the client has not connected yet; null while it tries an address that may still respond. */
   get error(): Error | null {
     if (this.#current && !this.#errors.has(this.#current.address)) return null
     return [...this.#errors.values()].at(-1) ?? null
@@ -49,7 +49,7 @@ export class SocketWatch {
     // Clients try one address at a time, and go on to the next when one takes too long.
     const before = this.#current
     if (before?.address && !before.hasAnswered) {
-      this.#failed(before, new Error(`got no answer from ${before.address}`))
+      this.#failed(before, new Error(`got no response from ${before.address}`))
     }
     this.#current = attempt
     socket.once('lookup', (...[, , , host]: [Error | null, string, unknown, string]) => {
@@ -66,7 +66,7 @@ export class SocketWatch {
     socket.once('error', (error) => {
       this.#failed(attempt, attempt.address ? nameable(error, attempt.address) : flatten(error))
     })
-    // What ends after an answer ends for a reason that the client knows, such as wrong credentials.
+    // A connection that ends after a response ends for a reason that the client knows, such as wrong credentials.
     socket.once('end', () => {
       if (!attempt.hasAnswered) this.#failed(attempt, new Error(closedBy(attempt)))
     })
@@ -80,11 +80,11 @@ export class SocketWatch {
 }
 
 function notKafka({ address }: Attempt): string {
-  return `${address} answered, but not as a Kafka broker does; check that the address is one of Kafka, and whether its listener uses TLS`
+  return `${address} responded, but not like a Kafka broker; check that the address is that of a Kafka broker, and whether its listener uses TLS`
 }
 
 function closedBy({ address }: Attempt): string {
-  return `${address} closed the connection before it answered; check that the address is one of Kafka, and whether its listener uses TLS`
+  return `${address} closed the connection before it responded; check that the address is that of a Kafka broker, and whether its listener uses TLS`
 }
 
 /** Errors of connecting name the address. Those of reading and writing do not. */

@@ -1,18 +1,18 @@
-// What a request came to, partition by partition. A success lists the offset of each partition. A failure may still carry
-// acks: of brokers that answered, under `produced`, and of partitions that the same broker did write, in its response.
-// Whatever no broker has answered for failed with the error of the request.
+// The result of a request, partition by partition. A success lists the offset of each partition. A failure may still carry
+// acks: of brokers that responded, under `produced`, and of partitions that the same broker did write, in its response.
+// Partitions without a response failed with the error of the request.
 import type { ProduceResult } from '@platformatic/kafka'
 import { toError } from '../../errors.ts'
 import { findObstacle } from '../kafka/access.ts'
 
-/** Where the first message of a partition is stored, or why none is; 'missing' where a response says neither. */
+/** Where the first message of a partition is stored, or why none is; 'missing' if a response has neither. */
 export type PartitionAnswer = { readonly offset: bigint } | { readonly error: Error } | 'missing'
 
 export interface Answer {
   readonly of: (partition: number) => PartitionAnswer
   /** Whether every partition was written. */
   readonly isComplete: boolean
-  /** Whether some broker did not answer at all. */
+  /** Whether some broker did not respond at all. */
   readonly isSilent: boolean
 }
 
@@ -74,19 +74,19 @@ function flatten(error: ClientError): ClientError[] {
   return error.response || !error.errors ? [error] : error.errors.flatMap(flatten)
 }
 
-/** The client only says that a connection failed. Its cause says why. */
+/** The client only reports that a connection failed. Its cause has the reason. */
 function networkCause(error: ClientError): Error {
   const { code, cause } = error as ClientError & { readonly code?: unknown }
   return code === 'PLT_KFK_NETWORK' && cause instanceof Error ? cause : error
 }
 
-/** Why the client could reach none of its brokers. `ofSocket` says more where a server closed the connection. */
+/** Why the client could reach none of its brokers. `ofSocket` explains more if a server closed the connection. */
 export function connectError(thrown: unknown, ofSocket: Error | null): Error {
   const error = mostTelling(flatten(toError(thrown)).map(networkCause))!
   return error.message === 'Connection closed' ? (ofSocket ?? error) : error
 }
 
-/** While one broker is away, another may say that the credentials are wrong. */
+/** While one broker is down, another may refuse the credentials. */
 function mostTelling(errors: readonly Error[]): Error | undefined {
   return errors.find((one) => findObstacle(one)) ?? errors[0]
 }

@@ -1,6 +1,6 @@
 // Gives up on the client before the client itself does. When a request times out, version 2 closes the connection and
-// version 1 does so at the late answer; either way the other requests on it lose acks that were on their way, and are sent
-// again. So the client waits longer than the publisher, and reads late answers that no call waits for any more.
+// version 1 does so at the late response; either way the other requests on it lose acks that were on their way, and are sent
+// again. So the client waits longer than the publisher, and reads late responses that no call waits for any more.
 import { raceTimeout } from '../../runtime/race-timeout.ts'
 
 /** Longer than a producer takes further calls behind one that hangs. */

@@ -51,7 +51,7 @@ export interface PlatformaticKafkaPublisherOptions {
   client: Omit<TextOptions, Decided>
   /** How often a partition is tried again while its leader moves. The outbox does all further retries. @default 2 */
   retries?: number
-  /** When a request that got no answer counts as failed. @default '30s' */
+  /** When a request without a response counts as failed. @default '30s' */
   requestTimeout?: Duration
   /**
    * The most bytes for one partition in one request. Brokers limit them by `max.message.bytes`, 1 MB by default; keep this
@@ -185,7 +185,7 @@ function openLine(
     connect: async () => {
       try {
         const asked = sockets.during(() => producer.metadata({ topics: [] }))
-        // A frozen broker lets it connect and never answers; the next line begins with another one.
+        // A frozen broker accepts the connection and never responds; the next line begins with another broker.
         await limit('connecting', 2 * connectTimeoutMs, asked)
       } catch (thrown) {
         throw explainConnect(connectError(thrown, sockets.error))
@@ -195,7 +195,7 @@ function openLine(
   }
 }
 
-/** The client always asks the first broker that lets it connect, and a broker that hangs lets it. */
+/** The client always asks the first broker that accepts a connection, and a broker that hangs does. */
 function rotate<T>(brokers: readonly T[], by: number): T[] {
   const first = by % brokers.length
   return [...brokers.slice(first), ...brokers.slice(0, first)]

@@ -1,5 +1,5 @@
 // Kafka refuses a token in two steps: first a text without an error code, to which the client should reply. The client
-// takes that text for a success unless it has a validator, and the next request fails for a reason that explains nothing.
+// treats that text as a success unless it has a validator, and the next request fails with an error that does not explain why.
 // Its own validator calls back twice, as refused and as accepted; hence this one.
 import type { ProducerOptions } from '@platformatic/kafka'
 

@@ -57,7 +57,7 @@ interface Head {
   readonly chunk: readonly Outgoing[]
 }
 
-/** One request, and what it came to. */
+/** One request, and its result. */
 interface Sent {
   readonly heads: readonly Head[]
   readonly answer: Answer

@@ -1,5 +1,5 @@
 // One confirm channel for one exchange. RabbitMQ closes a channel over a single message that it refuses, which leaves
-// everything unconfirmed on it in doubt. An event counts as sent when it was confirmed and not returned.
+// the outcome of everything unconfirmed on it unknown. An event counts as sent when it was confirmed and not returned.
 import type { ConfirmChannel } from 'amqplib'
 import { toError } from '../../errors.ts'
 import { classifyChannelError, lostConnection, nacked, permanent, unroutable } from './errors.ts'

@@ -1,4 +1,4 @@
-// What the inbox needs from a database, put together from its statements. The table says which events were handled.
+// What the inbox needs from a database, assembled from its statements. The table records which events were handled.
 import type { Database, Executor } from '../../drivers/driver.ts'
 import { migrate } from '../migrate.ts'
 import type { Purged } from '../outbox/outbox-store.ts'

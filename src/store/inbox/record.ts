@@ -7,10 +7,10 @@ import { run } from '../database.ts'
 import { lockName } from '../table-name.ts'
 import type { InboxContext } from './statement.ts'
 
-/** What became of a delivery: this is the first, there was one before, or a later event was handled before it. */
+/** The outcome of a delivery: it is the first, there was one before, or a later event was handled before it. */
 export type Recorded = 'first' | 'duplicate' | 'late'
 
-/** Where an event stands in the order of its aggregate and lane. */
+/** The place of an event in the order of its aggregate and lane. */
 export interface Place {
   readonly aggregateType: string
   readonly aggregateId: string

@@ -1,4 +1,4 @@
-// What an error boils down to: its text with placeholders for what differs from one event to the next, so that a thousand
+// Reduces an error to its text with placeholders for what differs from one event to the next, so that a thousand
 // failures of one cause are one group. Grouping and selecting use this one expression. Neither patterns nor placeholders
 // contain a backslash, whose meaning in a literal depends on a setting of the server.
 import { sql, type SQL } from '../../drivers/sql.ts'
@@ -6,7 +6,7 @@ import { sql, type SQL } from '../../drivers/sql.ts'
 /** A boiled-down error is cut after this many characters. */
 const LONGEST = 300
 
-/** Without quoted texts, which can be long, what comes after this many characters is not looked at: it takes time. */
+/** After quoted texts are removed, which can be long, only this many characters are looked at: more would take time. */
 const LOOKED_AT = 900
 
 const WORD_BEGINS = '[[:<:]]'

@@ -29,7 +29,7 @@ export interface EventSummary {
   readonly error: string | null
 }
 
-/** All there is to know of an event. */
+/** Everything that is known about an event. */
 export interface EventDetail extends EventSummary {
   readonly lane: number
   readonly occurredAt: Date

@@ -1,6 +1,7 @@
-// Cancels a scheduled event: deletes its row, in the transaction that it is called in, unless a claim has taken the row before.
-// The lock on the row decides between the two. A claim skips a row that is locked, and this waits for a claim to end and then reads
-// the row anew. A claim writes its worker's name on the row, which is empty until then and is never emptied again.
+// Cancels a scheduled event: deletes its row, in the transaction that it is called in, unless a claim has taken the row
+// before. The lock on the row decides between the two. A claim skips a row that is locked, and this waits for a claim to
+// end and then reads the row again. A claim writes its worker's name on the row, which is empty until then and is never
+// emptied again.
 import { randomUUID } from 'node:crypto'
 import type { Executor } from '../../drivers/driver.ts'
 import { sql, type SQL } from '../../drivers/sql.ts'

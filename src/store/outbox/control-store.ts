@@ -1,4 +1,4 @@
-// What operators see and steer: the pauses that all instances obey, and a row for each instance that runs. One statement,
+// What operators see and control: the pauses that all instances obey, and a row for each instance that runs. One statement,
 // the beat, renews that row and returns the pauses.
 import type { Path } from '../../lifecycle.ts'
 
@@ -36,7 +36,7 @@ export interface InstanceReport {
 
 /** A running instance, as its last beat described it. */
 export interface Instance {
-  /** A new one with each start(). */
+  /** A new id with each start(). */
   readonly id: string
   readonly workerId: string
   readonly host: string

@@ -1,5 +1,5 @@
-// Which topics have due events, and when the next scheduled event is due. One lookup per known topic, starting at the time in horizon.ts. Topics that are not known
-// yet are looked for between those that are, where no entry of a known topic is in the way.
+// Which topics have due events, and when the next scheduled event is due. One lookup per known topic, starting at the time
+// in horizon.ts. New topics are looked for between the known ones, where no entry of a known topic is in the way.
 import { performance } from 'node:perf_hooks'
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'

@@ -1,6 +1,6 @@
-// What became of transactions that hold events from emitIn(). Reads no table. From the snapshot's end on, a transaction is in
-// progress, or unknown to a server that was promoted; asking for an unknown one would be an error. Postgres forgets the outcome of very old
-// transactions: they count as committed, so that their rows are looked at.
+// The outcomes of transactions that hold events from emitIn(). Reads no table. From the snapshot's end on, a transaction is
+// in progress, or unknown to a server that was promoted; a query for an unknown one would be an error. Postgres forgets the
+// outcome of very old transactions: they count as committed, so that their rows are looked at.
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import { encodeArray } from './rows.ts'

@@ -1,4 +1,4 @@
-// Which events a person asks for, as conditions on a table with the alias o.
+// Which events a person wants, as conditions on a table with the alias o.
 import { sql, type SQL } from '../../drivers/sql.ts'
 import type { EventStatus } from '../../event/event.ts'
 import type { EventFilter, PageRequest } from './browse-store.ts'

@@ -1,4 +1,4 @@
-// What failed and was not given up, and what was: how a person finds, retries and discards both kinds.
+// Failures that will be tried again, and dead letters: how a person finds, retries and discards both kinds.
 
 /** `failed` rests until its next attempt; `dead_letter` waits for a person. */
 export type FailureStatus = 'failed' | 'dead_letter'

@@ -11,7 +11,7 @@ import type { StatementContext } from './statement.ts'
 /** Of each kind. */
 const LOOKED_AT = 10_000
 
-/** So many errors, the newest, are boiled down, which takes some 50 µs each. */
+/** The newest errors, this many, are reduced, which takes some 50 µs each. */
 const BOILED = 2_000
 
 /** Errors that differ in digits alone boil down to the same. `0x` begins a number, so 0 stays what it is. */

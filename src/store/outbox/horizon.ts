@@ -8,9 +8,9 @@
 // after it too. So the time is that of a look some seconds ago, the mark. Transactions that had an id at the mark and are
 // still running are remembered. When one of them ends, the next look starts where looks started before they passed it.
 //
-// Which transactions had an id at the mark? A snapshot does not say: it lists running transactions only up to the newest
-// one that has ended. So the look that becomes a mark takes an id itself. All earlier ones are lower, and as that look ends
-// at once, later snapshots list those that are still running.
+// Which transactions had an id at the mark? A snapshot does not show it, because it lists running transactions only up to
+// the newest one that has ended. So the look that becomes a mark takes an id itself. All earlier ones are lower, and as
+// that look ends at once, later snapshots list those that are still running.
 //
 // Between two looks, a claim begins where the one before it ended. What it leaves out that way, the next look finds.
 //
@@ -44,7 +44,7 @@ const EVERYTHING = Number.NEGATIVE_INFINITY
 /** What one look found. Times are the database's, in ms. */
 export interface Look {
   readonly now: number
-  /** When the server started, which tells it from others. */
+  /** When the server started, which distinguishes it from others. */
   readonly serverSince: number
   /** Running transactions, of those that are older than some transaction that has ended. */
   readonly running: ReadonlySet<bigint>

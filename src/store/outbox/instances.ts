@@ -26,7 +26,7 @@ type InstanceRow = Omit<Instance, AsText | AsNumber> &
   Record<AsText, string> &
   Record<AsNumber, AnyNumber>
 
-/** What an instance of an earlier version does not report. */
+/** Defaults for what an instance of an earlier version does not report. */
 const NO_REPORT: InstanceReport = {
   inFlight: 0,
   circuits: [],

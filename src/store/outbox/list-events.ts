@@ -1,7 +1,7 @@
 // One page of events, by id. No index serves every filter, so there are two ways, and both look at a limited number of rows:
 //
 // 1. What is not published is in partial indexes. If there is little of it, it is read and sorted, however long the history.
-// 2. Everything else is read along the primary key, up to a number of rows. The page says where to go on.
+// 2. Everything else is read along the primary key, up to a number of rows. The page returns where to go on.
 import { sql, type SQL } from '../../drivers/sql.ts'
 import { run } from '../database.ts'
 import type { BrowseStore, EventFilter, EventPage, PageRequest } from './browse-store.ts'
@@ -37,7 +37,7 @@ export function listEventsStatement(context: StatementContext): BrowseStore['lis
   }
 }
 
-/** null: this is not the way. */
+/** null: this way does not fit the filter. */
 async function listUnpublished(
   { db, outbox, rules }: StatementContext,
   filter: EventFilter,
@@ -106,7 +106,7 @@ async function listByKey(
   return toPage(rows, page, rows[0]!.stoppedAt)
 }
 
-/** One more event than the page takes says that there are more. Without it, the rest begins where the look stopped. */
+/** One more event than the page takes shows that there are more. Without it, the rest begins where the look stopped. */
 function toPage(
   rows: readonly PageRow[],
   { limit, order }: PageRequest,

@@ -47,7 +47,7 @@ export interface SavedEvent {
   readonly dueInMs?: number
 }
 
-/** What was saved into a transaction that the application began. */
+/** The result of a save into a transaction that the application began. */
 export interface SavedIn {
   /** The id of the transaction. */
   readonly transaction: string
@@ -270,7 +270,7 @@ export interface Store<TTx> {
    * may know a row under both an old and a new token.
    */
   renew(leases: readonly LeaseRef[], ms: number): Promise<ReadonlyMap<string, string>>
-  /** How these events stand. Those that are no longer in the table are left out. */
+  /** The state of these events. Those that are no longer in the table are left out. */
   standing(ids: readonly string[]): Promise<ReadonlyMap<string, Standing>>
   /**
    * Records acks. An ack is a fact: published wins over every other state and stays. Returns the ids that were not

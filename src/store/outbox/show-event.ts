@@ -1,4 +1,4 @@
-// One event with everything that is known of it, and what it waits for.
+// One event with everything that is known about it, and what it waits for.
 import { sql } from '../../drivers/sql.ts'
 import { run } from '../database.ts'
 import type { BrowseStore, EventAhead } from './browse-store.ts'

@@ -1,5 +1,5 @@
-// How events stand that this process committed and has no outcome of: another instance may have sent them, and what they wait
-// for may be in other hands. One statement for all of them, by id.
+// The state of events that this process committed and whose outcome it does not know: another instance may have sent them,
+// and what they wait for may be held by another process. One statement for all of them, by id.
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import type { EventStatus } from '../../event/event.ts'

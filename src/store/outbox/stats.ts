@@ -1,5 +1,5 @@
 // Counts and latencies, at a cost that does not grow with the table. No figure comes from Postgres's statistics, which
-// know nothing of a table that was never analyzed: a count is exact, or a lower bound.
+// have no data about a table that was never analyzed: a count is exact, or a lower bound.
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import { countUnfinished } from './count-pending.ts'

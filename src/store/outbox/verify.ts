@@ -1,4 +1,5 @@
-// Checks that the tables and the function are there, work, and are not too new for this version. start() runs this check, after migrate() if it is set.
+// Checks that the tables and the function are there, work, and are not too new for this version. start() runs this check,
+// after migrate() if it is set.
 import { sql } from '../../drivers/sql.ts'
 import { runInBackground } from '../database.ts'
 import { StoreError } from '../../errors.ts'
@@ -52,7 +53,7 @@ export function verifyStatement(context: StatementContext) {
   }
 }
 
-/** Whether it is missing, cannot find its table, or may not be called; a lost connection says nothing about it. */
+/** Whether it is missing, cannot find its table, or may not be called; a lost connection does not show that. */
 function isAboutFunction(error: unknown): error is StoreError {
   return error instanceof StoreError && (error.code === 'TABLE_MISSING' || isDenied(error))
 }

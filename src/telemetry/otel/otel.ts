@@ -89,7 +89,7 @@ export function otel(options: OtelOptions = {}): Telemetry {
     watch(outbox) {
       if (isWatching) {
         throw new OutboxOptionsError(
-          'this otel() is the telemetry of another outbox, and their metrics would be mixed; call otel() for each, with attributes that tell them apart',
+          'this otel() is the telemetry of another outbox, and their metrics would be mixed; call otel() for each, with different attributes',
         )
       }
       isWatching = true

@@ -39,7 +39,7 @@ export class Spans {
 
   /**
    * Returns the headers that name the span. An event with a trace context of its own gets neither. In a request that is
-   * not sampled nobody would see the span, so its event carries the context of the request: that saves most of the cost.
+   * not sampled, the span would not be seen, so its event carries the context of the request: that saves most of the cost.
    */
   create({ id, type, topic, system, headers }: CreatedEvent): TextHeaders | null {
     if ('traceparent' in headers) return null

@@ -18,7 +18,7 @@ export const clockCheck: Check = {
         severity: 'warning',
         message: `the clock of this machine is ${formatAge(Math.abs(aheadMs))} ${direction} the database's`,
         remedy:
-          'synchronise both by NTP; delivery is not affected, but retention and partitions go by the time at which ids were made',
+          'synchronise both with NTP; delivery is not affected, but retention and partitions depend on the time at which ids were made',
       },
     ]
   },

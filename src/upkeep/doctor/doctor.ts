@@ -72,7 +72,7 @@ export async function diagnose(parts: DoctorParts): Promise<Diagnosis> {
     } catch (error) {
       if (isLocked(error)) {
         skip(LOCKED)
-        // The other checks of the same table would wait in vain as well.
+        // The other checks of the same table would wait for nothing too.
         if (check.readsEvents) isTableLocked = true
         const isReported = findings.some((finding) => finding.check === 'locks')
         const locks = isReported ? [] : blockedBy(await parts.doctor.blockers())

@@ -69,7 +69,7 @@ function lackingFor(purpose: Purpose, table: TableName, found: Tables) {
   })
 }
 
-/** Background work runs outside any request, so a policy that asks for a tenant or a user hides every row from it. */
+/** Background work runs outside any request, so a policy that depends on a tenant or a user hides every row from it. */
 function judgeRowSecurity(role: string, { schema }: TableName, found: Tables): Found[] {
   return found.flatMap(({ name, rowSecurity }) => {
     if (!rowSecurity) return []

@@ -33,7 +33,8 @@ function differentSettings(instances: readonly Instance[]): Found[] {
       return {
         severity: 'warning',
         message: `running instances differ in the setting ${name}: ${values.join('; ')}`,
-        remedy: 'give all instances on this table the same, unless a deployment is under way',
+        remedy:
+          'give all instances on this table the same setting; during a deployment this is normal',
       }
     })
 }
@@ -42,5 +43,5 @@ function differentVersions(instances: readonly Instance[]): Found[] {
   const versions = [...new Set(instances.map(({ version }) => version))].toSorted()
   if (versions.length < 2) return []
   const message = `running instances have different versions of aftercommit: ${versions.join(', ')}`
-  return [{ severity: 'info', message, remedy: 'fine while a deployment is under way' }]
+  return [{ severity: 'info', message, remedy: 'this is normal while a deployment is under way' }]
 }

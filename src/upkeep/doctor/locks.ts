@@ -3,14 +3,14 @@ import { formatAge } from '../age.ts'
 import type { Blocker } from '../../store/outbox/doctor/blockers.ts'
 import type { Found } from './finding.ts'
 
-/** What to say when a statement waited for a lock in vain. */
+/** The finding when a statement did not get a lock. */
 export function blockedBy(blockers: readonly Blocker[]): Found[] {
   if (blockers.length > 0) return blockers.map(toFound)
   return [
     {
       severity: 'warning',
       message: 'another session had locked a table of the outbox for some seconds',
-      remedy: 'run the command again: the lock is gone by now',
+      remedy: 'run the command again, because the lock is gone now',
     },
   ]
 }

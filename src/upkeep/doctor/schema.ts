@@ -16,7 +16,7 @@ export async function findTable({
   if (kind !== null) return { kind, findings: [] }
   const name = `${quoteName(table.schema)}.${quoteName(table.name)}`
   const message = `there is no table ${name}`
-  const remedy = 'run aftercommit migrate, or name the right one with --schema and --table'
+  const remedy = 'run aftercommit migrate, or name the right table with --schema and --table'
   return { kind, findings: [{ severity: 'error', message, remedy }] }
 }
 

@@ -69,7 +69,7 @@ function judgeSlot(slot: SlotFound, mostBytes: number): Found[] {
     {
       severity: 'warning',
       message: `the replication slot ${name}${state} holds ${formatBytes(heldBytes)} of WAL${rows}${lost}`,
-      remedy: `start its consumer, or, if there is none any more, select pg_drop_replication_slot('${name.replaceAll("'", "''")}')`,
+      remedy: `start its consumer, or, if it is gone for good, select pg_drop_replication_slot('${name.replaceAll("'", "''")}')`,
     },
   ]
 }

@@ -25,7 +25,7 @@ export const vacuumCheck: Check = {
     const [oldest] = tables.some(hasManyDead) ? await doctor.oldTransactions(0, showQueries) : []
     const findings: Found[] = tables.flatMap((one) => judge(one, table.schema, oldest))
     if (isOn) return findings
-    const message = 'autovacuum is off on this server, so dead rows are never removed'
+    const message = 'autovacuum is off on this server, so Postgres never removes dead rows'
     const remedy = 'alter system set autovacuum = on, then select pg_reload_conf()'
     return [{ severity: 'error', message, remedy }, ...findings]
   },
@@ -48,12 +48,12 @@ function judge(condition: TableCondition, schema: string, oldest?: OldTransactio
   }
   if (hasManyDead(condition)) {
     const cause = oldest
-      ? `what keeps vacuum from removing them may be the oldest transaction, ${describeTransaction(oldest)}: ${endTransaction(oldest)}; or a replication slot, which doctor names too`
+      ? `vacuum may not remove them because of the oldest transaction, ${describeTransaction(oldest)}: ${endTransaction(oldest)}; or because of a replication slot, which doctor lists too`
       : 'autovacuum looks once a minute by default, so wait if many events were just deleted; no open transaction was seen that would keep it from removing them; look for replication slots, which doctor names too'
     const share = formatBytes((condition.bytes * dead) / (live + dead))
     findings.push({
       severity: 'warning',
-      message: `${name} has about ${dead} dead rows beside ${live} live ones, some ${share} of its ${formatBytes(condition.bytes)}`,
+      message: `${name} has about ${dead} dead rows and ${live} live ones, about ${share} of its ${formatBytes(condition.bytes)}`,
       remedy: `${cause}; then vacuum (analyze) ${own}`,
     })
   }
@@ -71,8 +71,8 @@ function judgeSpace({ name, live, dead, heapBytes, indexBytes }: TableCondition,
   if (emptyHeap > SMALL_BYTES) {
     findings.push({
       severity: 'warning',
-      message: `at least ${formatBytes(emptyHeap)} of ${name} are empty space; new events reuse it, and it is not given back`,
-      remedy: `vacuum full ${own} at a quiet hour, as it locks the table; partitions give space back by themselves`,
+      message: `at least ${formatBytes(emptyHeap)} of ${name} are empty space, which new events reuse, but which Postgres does not return to the disk`,
+      remedy: `vacuum full ${own} at a quiet hour, because it locks the table; partitions return space by themselves`,
     })
   }
   if (emptyIndexes > SMALL_BYTES) {

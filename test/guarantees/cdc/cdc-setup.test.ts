@@ -25,7 +25,9 @@ describe('options', () => {
     const handlers = handlersPublisher({ handlers: {} })
     expect(() => cdc({ publisher: handlers })).toThrow('sends every event to Kafka')
     expect(() => cdc({ maxBacklog: 10 })).toThrow('maxBacklog counts events that wait')
-    expect(() => cdc({ retention: 0 })).toThrow('retention: 0 would keep no event')
+    expect(() => cdc({ retention: 0 })).toThrow(
+      "retention: 0 with relay: 'cdc' would keep no event",
+    )
     const scheduled = cdc().withOutbox((_, emit) => emit(newEvent({ deliverAfter: '1h' })))
     await expect(scheduled).rejects.toMatchObject({ code: 'EVENT_INVALID' })
     expect(await fixture.rows()).toEqual([])

@@ -26,7 +26,7 @@ it.each<[string, Settings, RegExp]>([
       threshold: '1m',
       publishTimeout: '20s',
     },
-    /kafka says that a send settles within 17s, but the outbox waits longer for it: 20s; lower publishTimeout/,
+    /kafka declares that a send settles within 17s, but the outbox waits for 20s; lower publishTimeout/,
   ],
   [
     'a Kafka client that nobody could wait for',
@@ -41,17 +41,17 @@ it.each<[string, Settings, RegExp]>([
   [
     'a publisher whose rows would be let go while it is still waited for',
     { publisher: custom({ timeoutMs: 2_000, settlesWithinMs: 1_000 }) },
-    /settles within 1s, but the outbox waits longer for it: 2s; lower the publisher's timeoutMs or raise its settlesWithinMs/,
+    /settles within 1s, but the outbox waits for 2s; lower the publisher's timeoutMs or raise its settlesWithinMs/,
   ],
   [
     'a lock for an order that is given up',
     { publisher: custom({}), lockKeys: true, order: 'none' },
-    /lockKeys: true keeps an order that order: 'none' gives up; remove one of them/,
+    /lockKeys: true has no effect with order: 'none', which keeps no order; remove one of them/,
   ],
   [
     'dead letters that hold an order that is given up',
     { publisher: custom({}), onDeadLetter: 'hold', order: 'none' },
-    /onDeadLetter: 'hold' keeps an order that order: 'none' gives up/,
+    /onDeadLetter: 'hold' has no effect with order: 'none'/,
   ],
   [
     'a retention that would let go of what dead letters hold',

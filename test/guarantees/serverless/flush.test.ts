@@ -164,7 +164,7 @@ it('says what failed, what died, and what waits behind a failed one', async () =
     newEvent({ type, aggregateId: type === 'Poison' ? 'poison' : 'one' }),
   )
   await outbox.withOutbox(async (_, emit) => emit(events))
-  const failure = { attempts: 1, error: expect.stringContaining('as the test said') }
+  const failure = { attempts: 1, error: expect.stringContaining('because the test called fail()') }
   const expected = {
     ...EMPTY,
     ok: false,

@@ -108,7 +108,7 @@ it('refuses what is no telemetry, and one otel() for two outboxes', () => {
   expect(() => fixture.handling({}, { telemetry: {} })).toThrow(/otel\(\)/)
   const telemetry = otel()
   fixture.handling({}, { telemetry })
-  expect(() => fixture.handling({}, { telemetry })).toThrow(/attributes that tell them apart/)
+  expect(() => fixture.handling({}, { telemetry })).toThrow(/with different attributes/)
   expect(() => otel({ trace: true } as never)).toThrow(/did you mean 'traces'/)
 })
 

@@ -50,7 +50,7 @@ it('finds nothing where all is well, and says what it checked', async () => {
   })
   const { code, stdout } = await runCli(['doctor'], { url: fixture.url })
   expect(code).toBe(0)
-  expect(stdout).toMatch(/^no trouble found; checked: grants, schema, /)
+  expect(stdout).toMatch(/^no problems found; checked: grants, schema, /)
 })
 
 it('prints findings for people, with their remedy', async () => {

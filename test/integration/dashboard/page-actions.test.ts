@@ -228,7 +228,7 @@ describeWithChromium('on the page a person', () => {
     await page.getByText('1 event', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Move to another topic' }).click()
     await dialogOf(page).getByText('0 unsent events').waitFor()
-    await dialogOf(page).getByText('Nothing matches any more').waitFor()
+    await dialogOf(page).getByText('No event matches any more').waitFor()
     expect(await statuses()).toMatchObject({ [other!]: 'dead_letter' })
   })
 

@@ -110,7 +110,7 @@ describeWithChromium('the page', () => {
       request.headers.get('authorization') === 'Bearer let me in' ? { mayAct: true } : null
     const page = await pages.open('/failures', { authorize })
     const dialog = page.getByRole('dialog')
-    await dialog.getByText('wants a token').waitFor()
+    await dialog.getByText('needs a token').waitFor()
     await page.keyboard.press('Escape')
     await dialog.getByLabel('Token').fill('guess')
     await page.keyboard.press('Enter')

@@ -24,7 +24,7 @@ it('finds nothing where all is well', () => {
 })
 
 it.each<[kind: string, severity: string, given: Parameters<typeof seen>[0], what: RegExp]>([
-  ['database', 'error', { lateMs: 12_000, agoMs: 17_000 }, /not answered for 12 s.* 17 s old/],
+  ['database', 'error', { lateMs: 12_000, agoMs: 17_000 }, /not responded for 12 s.* 17 s old/],
   [
     'no-instance',
     'error',

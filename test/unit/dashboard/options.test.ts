@@ -27,7 +27,7 @@ it('has one required option, and defaults', () => {
 
 it.each<[unknown, RegExp]>([
   [undefined, /takes an object with options/],
-  [{}, /authorize must be a function that says who may see/],
+  [{}, /authorize must be a function that decides who may see/],
   [{ authorize: true }, /authorize must be a function/],
   [{ authorize, path: '/x' }, /no option 'path'/],
   [{ authorize, redakt: () => {} }, /did you mean 'redact'/],

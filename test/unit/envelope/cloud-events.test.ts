@@ -30,7 +30,7 @@ describe('cloudEvents()', () => {
     'refuses the source %o',
     (source) => {
       expect(() => cloudEvents({ source } as never)).toThrow(
-        /cloudEvents\(\) needs source, a URI-reference .* such as '\/shop\/orders'/,
+        /cloudEvents\(\) needs source, a URI reference .* such as '\/shop\/orders'/,
       )
     },
   )

@@ -73,7 +73,9 @@ it('has what each publisher says of itself checked, under the name that it has t
     const publisher = routerPublisher({ publishers, routes: { a: 'fine', b: 'odd' } })
     return () => resolveOptions({ db, publisher })
   }
-  expect(create({ settlesWithinMs: 1_000 })).toThrow(/the publisher odd says that a send settles/)
+  expect(create({ settlesWithinMs: 1_000 })).toThrow(
+    /the publisher odd declares that a send settles/,
+  )
   expect(create({ settlesWithinMs: 2 ** 40 })).toThrow(/the publisher odd may take/)
   expect(create({ settlesWithinMs: 5_000 })).not.toThrow()
   expect(create({ batchSize: 0 })).toThrow(

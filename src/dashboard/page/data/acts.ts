@@ -1,4 +1,4 @@
-// What a person can do, in the words of the dialog that asks first: how many it is about, what will happen, what happened.
+// What a person can do, in the words of the dialog that asks first: how many events it touches, what will happen, what happened.
 import type {
   Changed,
   ChangeRequest,
@@ -77,13 +77,13 @@ export function pause(topic: string | null): Act {
     title: topic === null ? 'Pause everything' : `Pause ${topic}`,
     preview: { act: 'pause', topic },
     about: (preview) => countOf(preview, 'unsent event', 'unsent events'),
-    consequence: `No instance sends to ${topic ?? 'any topic'} until it is resumed; all obey within 15 seconds. Events are saved as ever and wait. None is lost, and no attempts are used up.`,
+    consequence: `No instance sends to ${topic ?? 'any topic'} until it is resumed; all obey within 15 seconds. Events are saved as usual and wait. None is lost, and no attempts are used up.`,
     button: 'Pause',
     worksOnNothing: true,
-    field: { label: 'Reason, for those who find it paused', isRequired: false },
+    field: { label: 'Reason, shown to others', isRequired: false },
     warning: ({ isUnknownTopic }) =>
       isUnknownTopic
-        ? `No event to ${topic} waits, none is among the newest, and no running instance names it. Check the spelling.`
+        ? `No waiting or recent event is for ${topic}, and no running instance names it. Check the spelling.`
         : null,
     async run(_, reason) {
       const request: PauseRequest = reason ? { topic, reason } : { topic }
@@ -100,8 +100,8 @@ export function resume(topic: string | null): Act {
     about: (preview) => countOf(preview, 'unsent event', 'unsent events'),
     consequence:
       topic === null
-        ? 'What waits goes out, in order. Topics that were paused by name stay paused.'
-        : 'What waits goes out, in order.',
+        ? 'The waiting events go out, in order. Topics that were paused by name stay paused.'
+        : 'The waiting events go out, in order.',
     button: 'Resume',
     worksOnNothing: true,
     async run() {
@@ -138,7 +138,7 @@ export function purge(): Act {
     title: 'Purge old events',
     preview: { act: 'purge' },
     about: (preview) => countOf(preview, 'event', 'events'),
-    consequence: 'What is past its retention is deleted for good, in batches.',
+    consequence: 'Events that are past their retention are deleted for good, in batches.',
     button: 'Purge',
     word: 'purge',
     async run() {

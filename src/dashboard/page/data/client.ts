@@ -1,5 +1,6 @@
-// The one place that talks to the server: adds the token and the header that makes a POST safe from other origins, and turns every
-// refusal into an ApiError. On 401 it asks for a token once, however many requests wait for it, and repeats them.
+// The one place that talks to the server: adds the token and the header that makes a POST safe from other origins, and
+// turns every refusal into an ApiError. On 401 it asks for a token once, however many requests wait for it, and repeats
+// them.
 import type { Refusal } from '../../api.ts'
 import { toSentence } from './format.ts'
 
@@ -10,7 +11,7 @@ const PATIENCE_MS = {
 }
 
 export class ApiError extends Error {
-  /** 0: the server did not answer. */
+  /** 0: the server did not respond. */
   readonly status: number
   readonly code: string
 
@@ -73,7 +74,7 @@ async function send(
     })
   } catch (error) {
     if (signal?.aborted) throw error
-    throw new ApiError(0, 'unreachable', 'The server of the dashboard does not answer.')
+    throw new ApiError(0, 'unreachable', 'The server of the dashboard does not respond.')
   }
 }
 
@@ -90,7 +91,7 @@ async function refusalOf(answer: Response): Promise<ApiError> {
   const refusal = (await answer.json().catch(() => null)) as Refusal | null
   const { code, message } = refusal?.error ?? {
     code: 'unknown',
-    message: `The server answered with status ${answer.status}.`,
+    message: `The server responded with status ${answer.status}.`,
   }
   return new ApiError(
     answer.status,

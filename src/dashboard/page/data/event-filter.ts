@@ -35,7 +35,7 @@ export function parseFilter(query: string): EventFilter {
   }
 }
 
-/** The filter as it stands in an address, without what is so anyway. */
+/** The filter as part of an address, without defaults. */
 export function formatFilter(filter: EventFilter): string {
   const params = new URLSearchParams()
   if (filter.status.length > 0) params.set('status', filter.status.join(','))
@@ -54,7 +54,7 @@ export function toQuery(filter: EventFilter, now: number): EventQuery {
   }
 }
 
-/** The failures among the events of the filter; null if it asks for none. */
+/** The failures among the events of the filter; null if it selects none. */
 export function toSelection(filter: EventFilter, now: number): Selection | null {
   const failures = filter.status.filter(
     (status): status is FailureName => status === 'failed' || status === 'dead_letter',

@@ -1,5 +1,5 @@
-// Loads something now and every few seconds, while the tab can be seen. A failure keeps the last answer, so that the page shows old
-// data with its age and not nothing.
+// Loads something now and every few seconds, while the tab is visible. A failure keeps the last response, so that the page
+// shows old data with its age and not nothing.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from './client.ts'
 
@@ -14,7 +14,7 @@ export interface Polled<T> {
   readonly refresh: () => void
 }
 
-/** `key` says what is loaded: with another one the last answer is forgotten. */
+/** `key` identifies what is loaded: with another key the last response is forgotten. */
 export function usePoll<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,

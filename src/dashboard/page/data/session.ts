@@ -1,4 +1,5 @@
-// What every view shares: the overview that is polled whatever is shown, what happened to an action, and the dialog that asks first.
+// What every view shares: the overview that is polled whatever is shown, the outcome of an action, and the dialog that asks
+// first.
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
 import type { Overview, Sample } from '../../api.ts'
@@ -10,7 +11,7 @@ export interface Session {
   readonly samples: readonly Sample[]
   /** Whether this person may act; false until the server has said so. */
   readonly mayAct: boolean
-  /** Asks, acts, and tells the outcome; true if it was done. */
+  /** Asks, acts, and shows the outcome; true if it was done. */
   readonly ask: (act: Act) => Promise<boolean>
 }
 

@@ -1,4 +1,4 @@
-// Light or dark: what the system says, unless a person chose. The style sheet does the rest through `color-scheme`.
+// Light or dark: the system's setting, unless a person chose. The style sheet does the rest through `color-scheme`.
 import { useEffect, useState } from 'preact/hooks'
 
 const KEY = 'aftercommit-theme'

@@ -4,7 +4,7 @@ import { duration } from './format.ts'
 
 export interface Step {
   readonly name: string
-  /** null: nobody knows when. */
+  /** null: the time is unknown. */
   readonly at: string | null
   readonly kind: 'done' | 'current' | 'bad' | 'waiting'
   readonly detail: string | null

@@ -14,7 +14,7 @@ export interface Verdict {
 
 export function judge(overview: Overview | null, error: ApiError | null): Verdict {
   if (error) return unreachable(error)
-  if (!overview) return { state: 'loading', word: 'Looking', sentence: 'Asking the server.' }
+  if (!overview) return { state: 'loading', word: 'Looking', sentence: 'Waiting for the server.' }
   const errors = overview.findings.filter(({ severity }) => severity === 'error').length
   const warnings = overview.findings.filter(({ severity }) => severity === 'warning').length
   if (errors > 0) {

@@ -64,7 +64,9 @@ export function Confirm({ act, done }: { act: Act; done: (outcome: string | null
             {preview ? act.about(preview) : error ? 'Not counted' : 'Counting…'}
           </p>
           <p>
-            {isPointless ? 'Nothing matches any more, so there is nothing to do.' : act.consequence}
+            {isPointless
+              ? 'No event matches any more, so there is nothing to do.'
+              : act.consequence}
           </p>
         </div>
         {warning && (

@@ -1,4 +1,4 @@
-// A text that can be copied with one click, and says so when it was.
+// A text that can be copied with one click, and shows when it was.
 import { useEffect, useState } from 'preact/hooks'
 import { splitCommands } from '../data/commands.ts'
 import { toSentence } from '../data/format.ts'

@@ -1,4 +1,4 @@
-// What stands in the place of data: nothing there, not yet there, or not to be had.
+// What is shown instead of data: none, not loaded yet, or not available.
 import type { ComponentChildren } from 'preact'
 import type { ApiError } from '../data/client.ts'
 import type { Polled } from '../data/poll.ts'
@@ -35,7 +35,7 @@ export function Failed({ error, retry }: { error: ApiError; retry: () => void })
   )
 }
 
-/** Shows the data if there is any, however old, and says why if there is none. */
+/** Shows the data if there is any, however old, and the reason if there is none. */
 export function Loaded<T>(props: {
   polled: Polled<T>
   what: string

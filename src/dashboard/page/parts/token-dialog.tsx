@@ -39,7 +39,7 @@ export function TokenDialog() {
           asked.answer(token.trim())
         }}
       >
-        <h2 id="token-title">This dashboard wants a token</h2>
+        <h2 id="token-title">This dashboard needs a token</h2>
         <p>
           {asked.wasRefused
             ? 'The server did not accept the token. Try another one.'

@@ -1,4 +1,4 @@
-// What the filter asks for beside the status, one a chip, for a phone, where the fields are folded away. A press takes it out.
+// The active filter without the status, one chip each, for a phone, where the fields are folded away. A press removes it.
 import { type EventFilter, isSpan, withText } from '../data/event-filter.ts'
 import { shortTime } from '../data/format.ts'
 import { Icon } from '../parts/icon.tsx'

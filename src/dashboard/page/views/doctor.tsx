@@ -1,5 +1,5 @@
-// The checks of `aftercommit doctor`, run on arrival, on a click and after a purge, not all the time, because some of them read a
-// lot; and the purge of old events.
+// The checks of `aftercommit doctor`, run on arrival, on a click and after a purge, not all the time, because some of them
+// read a lot; and the purge of old events.
 import { useEffect, useState } from 'preact/hooks'
 import type { DoctorAnswer } from '../../api.ts'
 import { purge } from '../data/acts.ts'
@@ -22,7 +22,7 @@ interface Visit {
 export function DoctorView() {
   const { mayAct } = useSession()
   const [{ answer, error, isRunning }, setVisit] = useState<Visit>(ARRIVAL)
-  // What was found stays in its place until the next answer is there.
+  // The findings stay in place until the next response is there.
   const run = () => {
     setVisit((before) => ({ ...before, isRunning: true }))
     get<DoctorAnswer>('doctor').then(

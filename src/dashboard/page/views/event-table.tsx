@@ -1,4 +1,4 @@
-// Events, one a line. What an event waits for stands beside its status; the whole of it is one click away.
+// Events, one a line. What an event waits for is shown beside its status; its details are one click away.
 import type { EventShown } from '../../api.ts'
 import { databaseNow } from '../data/clock.ts'
 import { duration, number } from '../data/format.ts'

@@ -1,4 +1,4 @@
-// One event: what became of it, what it waits for, and what can be done about it.
+// One event: its history, what it waits for, and what can be done about it.
 import type { EventAnswer } from '../../api.ts'
 import { discard, retry } from '../data/acts.ts'
 import { ApiError, get } from '../data/client.ts'

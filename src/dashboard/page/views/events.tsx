@@ -1,4 +1,4 @@
-// Find events: the filter is the address, so a link shows the same list to somebody else.
+// Find events: the filter is the address, so a link shows the same list to another person.
 import { useState } from 'preact/hooks'
 import { discard, moveTo, retry } from '../data/acts.ts'
 import { databaseNow } from '../data/clock.ts'
@@ -49,10 +49,10 @@ export function EventsView({ query }: { query: string }) {
         ) : (
           <Notice icon="search" title="No event found">
             {list.lookedUntil
-              ? 'So far: there are older events to look at.'
+              ? 'None so far, but there are older events to search.'
               : formatFilter({ ...filter, order: 'newest' })
                 ? 'No event matches this filter.'
-                : 'An event is here as soon as the transaction that emits it commits.'}
+                : 'An event appears here as soon as the transaction that emits it commits.'}
           </Notice>
         )}
       </div>

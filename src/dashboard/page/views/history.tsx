@@ -25,7 +25,7 @@ const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) => 10 ** power).flatMa
   2 * ten,
   5 * ten,
 ])
-/** So that an axis says 10 min and not 8 min 20 s. */
+/** So that an axis shows 10 min and not 8 min 20 s. */
 const TIME_STEPS = [1, 10, 100, 1000].flatMap((ms) => [ms, 2 * ms, 5 * ms])
 for (const minutes of [0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 360, 720, 1440, 2880, 10_080]) {
   TIME_STEPS.push(minutes * 60_000)

@@ -89,7 +89,7 @@ function Role({ overview }: { overview: Overview | null }) {
   return (
     <p
       class="read-only"
-      title="The server lets you look. To retry, discard, pause or purge, ask who runs it for the right to act."
+      title="The server lets you look. To retry, discard, pause or purge, ask its operator for the right to act."
     >
       <strong>Read only</strong>
       <span class="soft role-why">The server lets you look, not act.</span>

@@ -12,7 +12,7 @@ import { Time } from '../parts/time.tsx'
 import { keyOf } from './failure-group.tsx'
 
 const SHOWN = 5
-// Grouping reads every failure, so it is asked for less often than the rest.
+// Grouping reads every failure, so it runs less often than the rest.
 const EVERY_MS = 15_000
 
 export function TopFailures() {

@@ -20,7 +20,7 @@ export function TopicsView() {
     <>
       <ViewHead
         title="Topics"
-        lead="A paused topic gets no events until it is resumed. Events are saved as ever and wait."
+        lead="A paused topic gets no events until it is resumed. Events are saved as usual and wait."
       >
         {mayAct && (
           <button type="button" class="button" onClick={() => run(pause(null))}>

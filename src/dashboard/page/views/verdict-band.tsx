@@ -65,7 +65,7 @@ export function Findings({ findings }: { findings: readonly Finding[] }) {
   )
 }
 
-/** Old data says how old it is. */
+/** Old data is shown with its age. */
 function Age({ at }: { at: number }) {
   useTick(1000)
   return <p class="verdict-age">Below is what it said {relative(at, Date.now())}.</p>

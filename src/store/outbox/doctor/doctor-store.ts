@@ -1,5 +1,5 @@
-// What `aftercommit doctor` reads beside the table itself: the server, the catalogs, other sessions. All of it only reads,
-// and each statement stands alone, so that a role without the right to one still gets the others.
+// What `aftercommit doctor` reads besides the table itself: the server, the catalogs, other sessions. All of it only reads,
+// and each statement runs by itself, so that a role without the right to one still gets the others.
 import type { Database } from '../../../drivers/driver.ts'
 import { qualifiedName } from '../../table-name.ts'
 import type { StoreRules } from '../outbox-store.ts'

@@ -20,7 +20,7 @@ it.each([
     withCode('DEPTH_ZERO_SELF_SIGNED_CERT', 'Connection error: self-signed'),
     /: self-signed; pass the authority/,
   ],
-  [withCode('ERR_TLS_CERT_ALTNAME_INVALID'), /; connect under a name in the certificate/],
+  [withCode('ERR_TLS_CERT_ALTNAME_INVALID'), /; connect with a name in the certificate/],
   [
     withCode('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'),
     /did not accept the certificate of the client, or demands one/,
