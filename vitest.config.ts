@@ -2,6 +2,8 @@
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
+  // 'aftercommit' is the source: the examples import it by that name.
+  resolve: { tsconfigPaths: true },
   test: {
     include: ['test/**/*.test.ts', 'examples/**/*.test.ts'],
     globalSetup: ['test/support/run/global-setup.ts'],

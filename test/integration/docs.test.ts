@@ -11,6 +11,12 @@ const root = new URL('../../', import.meta.url)
 const read = (path: string) => readFile(new URL(path, root), 'utf8')
 const rowsOf = (page: string) => [...page.matchAll(/^\| `([\w:-]+)`/gm)].map(([, name]) => name!)
 
+const { paths: PATHS } = (
+  JSON.parse(await read('tsconfig.json')) as {
+    compilerOptions: { paths: Record<string, string[]> }
+  }
+).compilerOptions
+
 it('has every error code in the reference, and no other', async () => {
   expect(rowsOf(await read('docs/reference/errors.md')).toSorted()).toEqual(ERROR_CODES.toSorted())
 })
@@ -76,31 +82,14 @@ const SNIPPET_CONFIG = {
     // What an application of Nest has: private readonly in a constructor.
     erasableSyntaxOnly: false,
     paths: {
-      aftercommit: ['../../src/index.ts'],
-      'aftercommit/dashboard': ['../../src/dashboard/dashboard.ts'],
-      'aftercommit/config': ['../../src/cli/config.ts'],
-      'aftercommit/testing': ['../../src/testing/testing.ts'],
-      'aftercommit/nestjs': ['../../src/nestjs/nestjs.ts'],
-      'aftercommit/schema': ['../../src/store/schema.ts'],
-      'aftercommit/postgres-js': ['../../src/drivers/postgres-js.ts'],
-      'aftercommit/node-postgres': ['../../src/drivers/node-postgres.ts'],
-      'aftercommit/kysely': ['../../src/drivers/kysely.ts'],
-      'aftercommit/knex': ['../../src/drivers/knex.ts'],
-      'aftercommit/typeorm': ['../../src/drivers/typeorm.ts'],
-      'aftercommit/prisma': ['../../src/drivers/prisma.ts'],
+      ...Object.fromEntries(
+        Object.entries(PATHS).map(([name, files]) => [
+          name,
+          files.map((file) => file.replace('./', '../../')),
+        ]),
+      ),
       // What prisma generate makes, as docs/guides/orms.md has it.
       '#prisma': ['../../test/support/prisma/generated/client.ts'],
-      'aftercommit/driver-conformance': ['../../src/drivers/conformance.ts'],
-      'aftercommit/inbox': ['../../src/inbox/inbox.ts'],
-      'aftercommit/otel': ['../../src/telemetry/otel/otel.ts'],
-      'aftercommit/prometheus': ['../../src/telemetry/prometheus.ts'],
-      'aftercommit/cdc': ['../../src/publishers/debezium/cdc.ts'],
-      'aftercommit/handlers': ['../../src/publishers/handlers.ts'],
-      'aftercommit/kafka': ['../../src/publishers/kafka/kafka-publisher.ts'],
-      'aftercommit/platformatic-kafka': [
-        '../../src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts',
-      ],
-      'aftercommit/rabbitmq': ['../../src/publishers/rabbitmq/rabbitmq-publisher.ts'],
     },
   },
   include: ['*.ts'],

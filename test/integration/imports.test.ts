@@ -25,7 +25,8 @@ async function packagesOf(entry: string): Promise<string[]> {
   return [...packages].toSorted()
 }
 
-it.each([
+/** Each entry of the package and its command, with the packages that it asks for. */
+const ENTRIES: readonly (readonly [string, readonly string[]])[] = [
   ['src/index.ts', []],
   ['src/drivers/postgres-js.ts', ['postgres']],
   ['src/drivers/node-postgres.ts', ['pg']],
@@ -35,6 +36,8 @@ it.each([
   ['src/drivers/prisma.ts', []],
   ['src/drivers/conformance.ts', []],
   ['src/publishers/handlers.ts', []],
+  ['src/publishers/conformance.ts', []],
+  ['src/publishers/debezium/cdc.ts', []],
   ['src/publishers/kafka/kafka-publisher.ts', ['kafkajs']],
   ['src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts', ['@platformatic/kafka']],
   ['src/publishers/rabbitmq/rabbitmq-publisher.ts', ['amqplib']],
@@ -47,6 +50,33 @@ it.each([
   ['src/nestjs/nestjs.ts', ['@nestjs/common', '@nestjs/core']],
   ['src/cli/main.ts', ['commander', 'console-table-printer', 'pg', 'postgres']],
   ['src/store/schema.ts', ['drizzle-orm', 'drizzle-orm/pg-core']],
-])('%s asks for nothing but %j', async (entry, packages) => {
+]
+
+it.each(ENTRIES)('%s asks for nothing but %j', async (entry, packages) => {
   expect(await packagesOf(entry)).toEqual(packages)
 })
+
+it('knows every subpath of the package here and in tsconfig.json', async () => {
+  const read = async (name: string) => JSON.parse(await readFile(new URL(name, root), 'utf8'))
+  const { name, exports } = (await read('package.json')) as Package
+  const files = Object.entries(exports).flatMap(([subpath, entry]) => {
+    if (typeof entry === 'string') return []
+    const source = entry.default.replace('./dist/', './src/').replace(/\.js$/, '.ts')
+    return [[name + subpath.slice(1), source] as const]
+  })
+  const { paths } = ((await read('tsconfig.json')) as Config).compilerOptions
+  expect(paths).toEqual(Object.fromEntries(files.map(([subpath, file]) => [subpath, [file]])))
+  const sources = files.map(([, file]) => file.slice(2))
+  expect(ENTRIES.map(([file]) => file).toSorted()).toEqual(
+    [...sources, 'src/cli/main.ts'].toSorted(),
+  )
+})
+
+interface Package {
+  readonly name: string
+  readonly exports: Record<string, string | { readonly default: string }>
+}
+
+interface Config {
+  readonly compilerOptions: { readonly paths: Record<string, string[]> }
+}

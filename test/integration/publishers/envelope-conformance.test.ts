@@ -25,7 +25,7 @@ function describeEnvelope(
   open: () => Promise<Broker>,
   envelope: Envelope,
   read: (message: Arrived) => { key?: string; payload: unknown; headers: Record<string, string> },
-  poison: (topic: string) => OutboxEvent,
+  poison: (event: OutboxEvent) => OutboxEvent,
 ): void {
   describePublisher(name, async () => {
     const broker = await open()
@@ -33,16 +33,18 @@ function describeEnvelope(
       publisher: broker.publisher(envelope),
       openTopic: broker.openTopic,
       arrivals: async (topic) =>
-        (await broker.read(topic)).map((message) => ({ topic, key: '', ...read(message) })),
+        (await broker.read(topic)).map((message) => ({ key: '', ...read(message) })),
       poison,
       close: broker.close,
     }
   })
 }
 
-const tooLarge = (topic: string) =>
-  outboxEvent({ topic, payload: JSON.stringify('x'.repeat(1_100_000)) })
-const unroutable = () => outboxEvent({ topic: uniqueName('nowhere') })
+const tooLarge = (event: OutboxEvent) => ({
+  ...event,
+  payload: JSON.stringify('x'.repeat(1_100_000)),
+})
+const unroutable = (event: OutboxEvent) => ({ ...event, topic: uniqueName('nowhere') })
 const correlated = (headers: Record<string, string>, correlationId: string | undefined) =>
   correlationId === undefined ? headers : { ...headers, 'correlation-id': correlationId }
 
@@ -71,7 +73,7 @@ const serialize = async ({ type, payload }: OutboxEvent) => {
   await new Promise((resolve) => setImmediate(resolve))
   return Buffer.from(`\u0000${payload}`)
 }
-const unserializable = (topic: string) => outboxEvent({ topic, type: 'Poison' })
+const unserializable = (event: OutboxEvent) => ({ ...event, type: 'Poison' })
 function readCustom({ value, headers }: Arrived) {
   const payload: unknown = JSON.parse(value.slice(1))
   return { key: headers['aggregate-id']!, payload, headers }

@@ -14,9 +14,8 @@ describePublisher('handlersPublisher', async () => {
     arrivals: async (topic) =>
       handled
         .filter((event) => event.topic === topic)
-        .map(({ aggregateId: key, payload, headers }) => ({ topic, key, payload, headers })),
-    poison: (topic) => outboxEvent({ topic, type: 'NobodyHandlesThis' }),
-    close: async () => {},
+        .map(({ aggregateId: key, payload, headers }) => ({ key, payload, headers })),
+    poison: (event) => ({ ...event, type: 'NobodyHandlesThis' }),
   }
 })
 

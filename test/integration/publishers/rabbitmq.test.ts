@@ -21,9 +21,9 @@ describeWithRabbit('rabbitmqPublisher', () => {
       openTopic: () => far.declareQueue(),
       arrivals: async (topic) =>
         (await far.read(topic)).map(({ key, value, headers }) => {
-          return { topic, key, payload: JSON.parse(value), headers }
+          return { key, payload: JSON.parse(value), headers }
         }),
-      poison: unroutable,
+      poison: (event) => ({ ...event, topic: uniqueName('nowhere') }),
       close: () => far.close(),
     }
   })

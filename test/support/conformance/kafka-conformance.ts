@@ -28,8 +28,8 @@ export async function readAll(topic: string) {
 }
 
 /** Larger than a broker takes by default, whatever else is in its batch. */
-const tooLarge = (topic: string) =>
-  outboxEvent({ topic, payload: JSON.stringify('x'.repeat(1_100_000)) })
+const TOO_LARGE = { payload: JSON.stringify('x'.repeat(1_100_000)) }
+const tooLarge = (topic: string) => outboxEvent({ topic, ...TOO_LARGE })
 
 function openWebServer(): Promise<string> {
   return listen(createWebServer((_, response) => response.end()))
@@ -53,10 +53,9 @@ export function describeKafkaClient(name: string, open: KafkaClient['publisher']
       openTopic,
       arrivals: async (topic) =>
         (await readAll(topic)).map(({ key, value, headers }) => {
-          return { topic, key: key ?? '', payload: JSON.parse(value ?? 'null'), headers }
+          return { key: key ?? '', payload: JSON.parse(value ?? 'null'), headers }
         }),
-      poison: tooLarge,
-      close: async () => {},
+      poison: (event) => ({ ...event, ...TOO_LARGE }),
     }))
 
     it('tells the partition and offset under which each event is stored', async () => {
