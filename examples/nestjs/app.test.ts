@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import type { INestApplication } from '@nestjs/common'
 import { Test } from '@nestjs/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
-import { getOutboxToken } from '../../src/nestjs/nestjs.ts'
-import { drain } from '../../src/testing/testing.ts'
+import { getOutboxToken } from 'aftercommit/nestjs'
+import { drain } from 'aftercommit/testing'
 import {
   connect,
   createDatabase,

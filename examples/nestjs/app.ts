@@ -1,6 +1,6 @@
 // The application: its outbox is made of what other modules provide.
 import { Module } from '@nestjs/common'
-import { OutboxModule } from '../../src/nestjs/nestjs.ts'
+import { OutboxModule } from 'aftercommit/nestjs'
 import { ConfirmationsModule } from './confirmations.ts'
 import { Database, DatabaseModule } from './database.ts'
 import { events } from './events.ts'

@@ -1,6 +1,6 @@
 // What happens after an order: its handlers inject a service that injects the outbox, and there is no cycle in that.
 import { Inject, Injectable, Logger, Module } from '@nestjs/common'
-import { type HandledEventOf, OnOutboxEvent } from '../../src/nestjs/nestjs.ts'
+import { type HandledEventOf, OnOutboxEvent } from 'aftercommit/nestjs'
 import { events } from './events.ts'
 import { OrdersModule, OrdersService } from './orders.ts'
 

@@ -1,6 +1,6 @@
 // The events of the shop. Both ends import it: what emits and what handles.
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
-import { defineEvents, event, type Outbox } from '../../src/index.ts'
+import { defineEvents, event, type Outbox } from 'aftercommit'
 
 export const events = defineEvents({
   OrderPlaced: event<{ orderId: number; customer: string }>({

@@ -6,7 +6,7 @@ import {
   HealthCheckService,
   TerminusModule,
 } from '@nestjs/terminus'
-import { OutboxHealthIndicator } from '../../src/nestjs/nestjs.ts'
+import { OutboxHealthIndicator } from 'aftercommit/nestjs'
 
 @Controller('health')
 class HealthController {

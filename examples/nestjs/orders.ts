@@ -14,7 +14,7 @@ import {
 } from '@nestjs/common'
 import { eq } from 'drizzle-orm'
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
-import { InjectOutbox, InjectOutboxDb } from '../../src/nestjs/nestjs.ts'
+import { InjectOutbox, InjectOutboxDb } from 'aftercommit/nestjs'
 import { orders } from './database.ts'
 import type { ShopOutbox } from './events.ts'
 

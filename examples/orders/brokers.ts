@@ -1,9 +1,9 @@
 // Where the events go, and how that place is taken away: a Kafka of the demo's own is killed, a broker
 // that is not ours to kill and in-process handlers are only cut off in front of the publisher.
 import { Kafka, logLevel } from 'kafkajs'
-import { type Publisher, PublishError } from '../../src/index.ts'
-import { handlersPublisher } from '../../src/publishers/handlers.ts'
-import { kafkaPublisher } from '../../src/publishers/kafka/kafka-publisher.ts'
+import { type Publisher, PublishError } from 'aftercommit'
+import { handlersPublisher } from 'aftercommit/handlers'
+import { kafkaPublisher } from 'aftercommit/kafka'
 import { explainMissingJava, fetchKafkaJars } from '../../test/support/servers/kafka-jars.ts'
 import type { KafkaServer } from '../../test/support/servers/kafka-server.ts'
 import { type ExternalKafka, resolveKafka } from '../../test/support/servers/kafka-source.ts'
@@ -83,7 +83,7 @@ async function openKafka(server: KafkaServer | ExternalKafka): Promise<DemoBroke
   return { title, witness, ...cutOff(publisher), readDelivered, stop }
 }
 
-function openHandlers(reason: string): DemoBroker {
+export function openHandlers(reason: string): DemoBroker {
   const arrived: Delivery[] = []
   const receive = ({ id, aggregateId }: { id: string; aggregateId: string }) => {
     arrived.push({ eventId: id, orderId: aggregateId })

@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { drizzle } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
-import { createOutbox, DEFAULTS } from '../../src/index.ts'
+import { createOutbox, DEFAULTS } from 'aftercommit'
 import { startPostgres } from '../../test/support/servers/postgres-server.ts'
 import { openBroker, topic } from './brokers.ts'
 import { type DemoDashboard, openDashboard } from './dashboard.ts'

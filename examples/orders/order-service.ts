@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { eq, sql } from 'drizzle-orm'
 import { integer, pgTable, text, uuid } from 'drizzle-orm/pg-core'
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
-import type { Outbox } from '../../src/index.ts'
+import type { Outbox } from 'aftercommit'
 
 const ORDERS_PER_SECOND = 50
 const PAID_AFTER_MS = 1_000

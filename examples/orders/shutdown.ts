@@ -1,6 +1,6 @@
 // How the demo ends: whatever was opened is closed in reverse order, be it at the end of the story, after
 // an error or on Ctrl-C. What had only half started by then is ended by the guardian of its folder (see
-// test/support/owned-folder.ts), once this process is gone.
+// test/support/servers/owned-folder.ts), once this process is gone.
 import type { Screen } from './screen.ts'
 
 export interface Shutdown {

@@ -1,7 +1,7 @@
 // Counts what the outbox says about itself while it runs. The live view shows this; the final verdict
 // does not believe it (see oracle.ts).
 import { performance } from 'node:perf_hooks'
-import type { OutboxEvents, Path } from '../../src/index.ts'
+import type { OutboxEvents, Path } from 'aftercommit'
 
 export interface Bucket {
   immediate: number

@@ -1,0 +1,24 @@
+// Orders of a shop.
+import { inTransaction } from './database.ts'
+import { publish } from './messaging.ts'
+
+export async function placeOrder(customer: string, total: number): Promise<number> {
+  const id = await inTransaction(async (tx) => {
+    const { rows } = await tx.query<{ id: number }>(
+      'insert into orders (customer, total) values ($1, $2) returning id',
+      [customer, total],
+    )
+    const order = rows[0]!
+    await tx.query('update customers set spent = spent + $2 where name = $1', [customer, total])
+    await publish(tx, { type: 'OrderPlaced', orderId: order.id, customer, total })
+    return order.id
+  })
+  return id
+}
+
+export async function cancelOrder(id: number): Promise<void> {
+  await inTransaction(async (tx) => {
+    await tx.query("update orders set status = 'cancelled' where id = $1", [id])
+    await publish(tx, { type: 'OrderCancelled', orderId: id })
+  })
+}
