@@ -1,0 +1,76 @@
+// npm run check:size: what each subpath weighs in a bundle, with all that it imports and without its peers. Exit code 1 if one
+// is past its limit, or has none. Run after the build.
+import { readFile } from 'node:fs/promises'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+
+/**
+ * In kB, minified: a little more than each weighs today, so that added weight is noticed. A third of the root is SQL
+ * (store/), a sixth the path after COMMIT (delivery/), another sixth its dependencies, of which croner is the largest.
+ */
+const LIMITS: Readonly<Record<string, number>> = {
+  '.': 220,
+  './schema': 4,
+  './postgres-js': 7,
+  './node-postgres': 6,
+  './kysely': 7,
+  './knex': 7,
+  './typeorm': 7,
+  './prisma': 7,
+  './driver-conformance': 6,
+  './kafka': 25,
+  './platformatic-kafka': 26,
+  './rabbitmq': 20,
+  './publisher-conformance': 6,
+  './cdc': 7,
+  './handlers': 18,
+  './inbox': 82,
+  './otel': 17,
+  './prometheus': 10,
+  './dashboard': 142,
+  './config': 1,
+  './testing': 17,
+  './nestjs': 226,
+}
+
+interface Package {
+  readonly exports: Readonly<Record<string, string | { readonly default: string }>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+}
+
+const root = new URL('../../../', import.meta.url)
+const { exports, peerDependencies } = JSON.parse(
+  await readFile(new URL('package.json', root), 'utf8'),
+) as Package
+
+async function weigh(entry: string): Promise<Uint8Array> {
+  const { outputFiles } = await build({
+    absWorkingDir: root.pathname,
+    entryPoints: [entry],
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform: 'node',
+    external: Object.keys(peerDependencies),
+    write: false,
+    logLevel: 'error',
+  })
+  return outputFiles[0]!.contents
+}
+
+const kB = (bytes: number) => (bytes / 1_000).toFixed(1).padStart(8)
+let isGood = true
+console.log(`${'kB'.padEnd(24)}minified    gzip   limit`)
+for (const [subpath, file] of Object.entries(exports)) {
+  if (typeof file === 'string') continue
+  const bundle = await weigh(file.default)
+  const limit = LIMITS[subpath] ?? 0
+  const isLight = bundle.length <= limit * 1_000
+  isGood &&= isLight
+  const columns = `${kB(bundle.length)}${kB(gzipSync(bundle).length)}${String(limit).padStart(8)}`
+  console.log(`${subpath.padEnd(24)}${columns}${isLight ? '' : '  too heavy'}`)
+}
+if (!isGood) {
+  console.error('raise the limit in test/tools/size/main.ts if the weight is worth it')
+  process.exitCode = 1
+}
