@@ -105,6 +105,12 @@ const compiled = (version: string): Case => ({
 })
 
 const CASES: readonly Case[] = [
+  {
+    name: 'the package alone',
+    packages: [],
+    command: ['node', 'imports.mjs'],
+    needsDatabase: false,
+  },
   onRuntime('this Node, Drizzle 0.44', 'node', ['drizzle-orm@0.44']),
   onRuntime('this Node, Drizzle 1.0', 'node', [NEWEST_DRIZZLE]),
   ...['20', '22', '24', '26'].map((version) =>
@@ -118,6 +124,16 @@ const CASES: readonly Case[] = [
   compiled('5.9'),
   compiled('7'),
   ...['11', '12'].flatMap((major) => [onNest(major), compiledWithNest(major)]),
+]
+
+/** What the tarball holds, and nothing else. */
+const CONTENTS = [
+  /^dist\/.+\.(?:js|d\.ts)$/,
+  /^dist\/dashboard\/page\/[\w.-]+$/,
+  /^drizzle\/(?:\w+\/)?\w+\.sql$/,
+  /^docs\/.+\.(?:md|svg)$/,
+  /^docs\/monitoring\/(?:alerts\.yml|grafana\.json)$/,
+  /^(?:README\.md|CHANGELOG\.md|LICENSE|package\.json)$/,
 ]
 
 const TSCONFIG = {
@@ -154,11 +170,17 @@ async function smoke({ only }: { only: string | undefined }) {
   const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], {
     cwd: ROOT,
   })
-  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }]
+  const [{ filename, files }] = JSON.parse(stdout) as [
+    { filename: string; files: { path: string }[] },
+  ]
+  const strange = files.filter(({ path }) => !CONTENTS.some((kind) => kind.test(path)))
+  if (strange.length > 0) say(`in the tarball: ${strange.map(({ path }) => path).join(', ')}`)
   const server = await startPostgres()
   closeLater(() => server.stop())
 
-  const results: Record<string, 'ok' | 'failed'> = {}
+  const results: Record<string, 'ok' | 'failed'> = {
+    'the contents': strange.length === 0 ? 'ok' : 'failed',
+  }
   const waiting = [...cases.entries()]
   // Two at a time: most of it is waiting for npm.
   const workers = Array.from({ length: 2 }, async () => {

@@ -3,12 +3,18 @@ import { defineConfig } from 'aftercommit/config'
 import { dashboard, toNodeListener } from 'aftercommit/dashboard'
 import { createOutbox, defineEvents, event, type Outbox } from 'aftercommit'
 import { handlersPublisher } from 'aftercommit/handlers'
+import { cdcConnector } from 'aftercommit/cdc'
+import { driverChecks } from 'aftercommit/driver-conformance'
 import { createInbox } from 'aftercommit/inbox'
+import { kafkaPublisher } from 'aftercommit/kafka'
 import { nodePostgres } from 'aftercommit/node-postgres'
 import { otel } from 'aftercommit/otel'
 import { postgresJs } from 'aftercommit/postgres-js'
+import { publisherChecks, type PublisherUnderTest } from 'aftercommit/publisher-conformance'
 import { prometheusMetrics } from 'aftercommit/prometheus'
+import { rabbitmqPublisher } from 'aftercommit/rabbitmq'
 import { drain, recordingPublisher, rolledBack } from 'aftercommit/testing'
+import { Kafka } from 'kafkajs'
 import pg from 'pg'
 import postgres from 'postgres'
 
@@ -35,6 +41,17 @@ export async function place(orderId: string): Promise<string> {
 export async function placeInOwn(orderId: string): Promise<string> {
   await outbox.db.begin((tx) => tx`insert into orders values (${orderId})`)
   return await sql.begin((tx) => outbox.emitIn(tx, 'OrderPlaced', { orderId, total: 1 }))
+}
+
+export const brokers = [
+  kafkaPublisher({ kafka: new Kafka({ brokers: ['localhost:9092'] }) }),
+  rabbitmqPublisher({ url: 'amqp://localhost' }),
+]
+export const connector: object = cdcConnector
+declare const tested: PublisherUnderTest
+export const checks = async () => {
+  for (const { run } of publisherChecks) await run(() => tested)
+  return driverChecks.map(({ name }) => name)
 }
 
 export const pool = new pg.Pool()

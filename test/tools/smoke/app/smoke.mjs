@@ -4,6 +4,10 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { createOutbox } from 'aftercommit'
+import { cdcConnector } from 'aftercommit/cdc'
+import { defineConfig } from 'aftercommit/config'
+import { dashboard } from 'aftercommit/dashboard'
+import { driverChecks } from 'aftercommit/driver-conformance'
 import { handlersPublisher } from 'aftercommit/handlers'
 import { createInbox } from 'aftercommit/inbox'
 import { kafkaPublisher } from 'aftercommit/kafka'
@@ -11,6 +15,7 @@ import { nodePostgres } from 'aftercommit/node-postgres'
 import { otel } from 'aftercommit/otel'
 import { postgresJs } from 'aftercommit/postgres-js'
 import { prometheusMetrics } from 'aftercommit/prometheus'
+import { publisherChecks } from 'aftercommit/publisher-conformance'
 import { rabbitmqPublisher } from 'aftercommit/rabbitmq'
 import { outboxTable } from 'aftercommit/schema'
 import { recordingPublisher } from 'aftercommit/testing'
@@ -170,6 +175,48 @@ for (const [n, name] of Object.keys(stacks).entries()) {
   await tryStack(name, n)
   console.log(`ok ${name}`)
 }
+
+// The suites for drivers and publishers from outside.
+const checking = client()
+const checked = postgresJs(checking)
+for (const { name, run } of driverChecks) {
+  const query = (tx, text) => tx.unsafe(text)
+  const nest = (tx, work) => tx.savepoint(work)
+  await run({ db: checked, query, nest }).catch((cause) => {
+    throw new Error(name, { cause })
+  })
+}
+await checking.end()
+for (const { name, run } of publisherChecks) {
+  const arrived = []
+  const OrderCompleted = ({ topic, aggregateId: key, payload, headers }) => {
+    arrived.push({ topic, key, payload, headers })
+  }
+  const open = () => ({
+    publisher: handlersPublisher({ handlers: { OrderCompleted } }),
+    openTopic: async () => crypto.randomUUID(),
+    arrivals: async (topic) => arrived.filter((one) => one.topic === topic),
+    poison: (event) => ({ ...event, type: 'Unknown' }),
+  })
+  await run(open).catch((cause) => {
+    throw new Error(name, { cause })
+  })
+}
+console.log('ok the conformance checks')
+
+const looking = client()
+const page = dashboard(
+  createOutbox({ db: postgresJs(looking), table: 'outbox_0', publisher: recordingPublisher() }),
+  { basePath: '/', authorize: () => ({ by: 'smoke' }) },
+)
+for (const path of ['/', '/api/events']) {
+  const response = await page(new Request(`http://localhost${path}`))
+  assert.equal(response.status, 200, path)
+}
+await looking.end()
+assert.equal(typeof cdcConnector, 'function')
+assert.equal(typeof defineConfig, 'function')
+console.log('ok the dashboard')
 
 const cli = async (...args) => {
   const command = [
