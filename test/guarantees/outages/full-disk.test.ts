@@ -1,19 +1,14 @@
 // The disk of Postgres is full: that of the table, and that of the WAL. Units of work fail with an error that says so, or
 // commit; nothing is lost, and it all goes on by itself when there is room.
 import type postgres from 'postgres'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, inject, it } from 'vitest'
 import { drizzleOnNodePostgres } from '../../support/drivers.ts'
 import { ALL_AGREE, startNumbered } from '../../support/numbered-units.ts'
 import { openClient } from '../../support/servers/database.ts'
 import { type PostgresOptions, startPostgres } from '../../support/servers/postgres-server.ts'
-import {
-  explainMissingDisk,
-  mountSmallDisk,
-  type SmallDisk,
-} from '../../support/servers/small-disk.ts'
+import { mountSmallDisk, type SmallDisk } from '../../support/servers/small-disk.ts'
 import { waitUntil } from '../../support/timing/wait-until.ts'
 
-const missing = await explainMissingDisk()
 const closing: (() => Promise<unknown>)[] = []
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close()
@@ -40,7 +35,7 @@ async function startUnits(url: string, sql: postgres.Sql) {
   return units
 }
 
-describe.skipIf(missing !== null)('a full disk', () => {
+describe.skipIf(inject('diskMissing') !== null)('a full disk', () => {
   it('fails units of work clearly while the table cannot grow, and keeps what was committed', async () => {
     const disk = await mountDisk(8)
     const { server, sql } = await startServer()

@@ -4,6 +4,7 @@
 import type { TestProject } from 'vitest/node'
 import { explainMissingOwnKafka, resolveKafka } from '../servers/kafka-source.ts'
 import { explainMissingChromium } from '../servers/chromium.ts'
+import { explainMissingDisk } from '../servers/small-disk.ts'
 import { ownFolder } from '../servers/owned-folder.ts'
 import { explainMissingPgBouncer, startPgBouncer } from '../servers/pgbouncer.ts'
 import { buildPage } from './built-page.ts'
@@ -29,6 +30,8 @@ declare module 'vitest' {
     rabbitMissing: string | null
     /** Why there is no browser. */
     chromiumMissing: string | null
+    /** Why a test cannot mount a disk to fill. */
+    diskMissing: string | null
   }
 }
 
@@ -41,7 +44,7 @@ const POOL_SIZE = 5
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   // vitest forgets its own temporary folder on Ctrl-C.
   await ownFolder(project.tmpDir)
-  const [postgres, kafka, ownKafkaMissing, pgbouncerMissing, rabbit, chromiumMissing] =
+  const [postgres, kafka, ownKafkaMissing, pgbouncerMissing, rabbit, chromiumMissing, diskMissing] =
     await startAll()
   project.provide('databaseUrl', postgres.url)
   project.provide('directDatabaseUrl', postgres.directUrl)
@@ -52,15 +55,22 @@ export default async function setUp(project: TestProject): Promise<() => Promise
   project.provide('rabbitUrl', rabbit.url)
   project.provide('rabbitMissing', rabbit.missing)
   project.provide('chromiumMissing', chromiumMissing)
+  project.provide('diskMissing', diskMissing)
 
   return async () => {
     await stopAll([postgres, kafka.server])
-    const missing = kafka.missing ?? ownKafkaMissing
-    const suites = kafka.missing ? 'Kafka suites' : 'Suites that stop and kill a Kafka of their own'
-    if (missing) console.log(`${suites} were skipped: ${missing}`)
-    if (pgbouncerMissing) console.log(`PgBouncer suites were skipped: ${pgbouncerMissing}`)
-    if (chromiumMissing) console.log(`Suites in a browser were skipped: ${chromiumMissing}`)
-    if (rabbit.missing) console.log(`RabbitMQ suites were skipped: ${rabbit.missing}`)
+    const skipped: readonly (readonly [suites: string, missing: string | null])[] = [
+      ['that need Kafka', kafka.missing],
+      ['that stop and kill a Kafka of their own', ownKafkaMissing],
+      ['behind PgBouncer', pgbouncerMissing],
+      ['in a browser', chromiumMissing],
+      ['that need RabbitMQ', rabbit.missing],
+      ['on a full disk', diskMissing],
+    ]
+    const lines = skipped.flatMap(([suites, missing]) =>
+      missing ? [`  ${suites}: ${missing}`] : [],
+    )
+    if (lines.length > 0) console.log(['Skipped suites, and why:', ...lines].join('\n'))
   }
 }
 
@@ -72,6 +82,7 @@ async function startAll() {
     explainMissingPgBouncer(),
     resolveRabbit(),
     explainMissingChromium(),
+    explainMissingDisk(),
     buildPage(),
   ] as const
   try {

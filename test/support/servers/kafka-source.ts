@@ -44,10 +44,10 @@ export async function resolveKafka(): Promise<ResolvedKafka> {
 
 /** Why a test cannot start a broker of its own to kill or pause it; a failure where none at all is one. */
 export async function explainMissingOwnKafka(): Promise<string | null> {
-  const missing = await explainMissingJava()
-  if (missing && isKafkaDemanded()) {
-    throw new Error(`no broker that tests may kill: ${missing}; install Java 17 and Maven`)
-  }
+  const noJava = await explainMissingJava()
+  if (noJava === null) return null
+  const missing = `${noJava}; install Java 17 and Maven`
+  if (isKafkaDemanded()) throw new Error(`no broker that tests may kill: ${missing}`)
   return missing
 }
 

@@ -27,7 +27,7 @@ export async function explainMissingDisk(): Promise<string | null> {
     return null
   } catch (error) {
     if (isContinuousIntegration()) throw error
-    return `mount is not permitted: ${(error as Error).message}`
+    return `mount is not permitted (${(error as Error).message}); run the tests as root`
   }
 }
 
