@@ -2,17 +2,15 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 
+/** Those that import their client; the others are handed one. */
 const OWN = {
   './schema': 'drizzle-orm',
-  './knex': 'knex',
   './kysely': 'kysely',
-  './typeorm': 'typeorm',
-  './kafka': 'kafkajs',
   './platformatic-kafka': '@platformatic/kafka',
   './rabbitmq': 'amqplib',
   './otel': '@opentelemetry/api',
   './prometheus': 'prom-client',
-  './nestjs': '@nestjs/common',
+  './nestjs': '@nestjs/(?:common|core)',
 }
 const manifest = await readFile('node_modules/aftercommit/package.json', 'utf8')
 const loaded = []
