@@ -33,7 +33,8 @@ export default defineConfig({
   // Mermaid is one large chunk. It is loaded only by pages with a diagram.
   vite: { build: { chunkSizeWarningLimit: 1_500 } },
   transformPageData({ relativePath, frontmatter }) {
-    if (relativePath === 'comparison.md') Object.assign(frontmatter, { pageClass: 'whole-width', aside: false })
+    if (relativePath === 'comparison.md')
+      Object.assign(frontmatter, { pageClass: 'whole-width', aside: false })
   },
   // Files that pages link to and that are no pages: the Grafana dashboard and the alert rules.
   async buildEnd({ srcDir, outDir }) {

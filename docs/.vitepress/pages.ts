@@ -93,11 +93,19 @@ const more = Object.fromEntries(
 )
 
 export const nav: DefaultTheme.NavItem[] = [
-  { text: 'Start', link: '/getting-started', activeMatch: '^/(getting-started|guarantees|comparison)' },
+  {
+    text: 'Start',
+    link: '/getting-started',
+    activeMatch: '^/(getting-started|guarantees|comparison)',
+  },
   { text: 'Guides', link: '/guides/your-transactions', activeMatch: '^/guides/' },
   { text: 'Run it', link: '/operations', activeMatch: '^/(operations|runbook)' },
   { text: 'Reference', link: '/reference/options', activeMatch: '^/(reference/|glossary)' },
-  { text: 'How it works', link: '/architecture', activeMatch: '^/(architecture|internals/|decisions/)' },
+  {
+    text: 'How it works',
+    link: '/architecture',
+    activeMatch: '^/(architecture|internals/|decisions/)',
+  },
   { text: 'Proof', link: '/reliability', activeMatch: '^/(reliability|benchmarks)' },
 ]
 

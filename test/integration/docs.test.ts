@@ -78,7 +78,10 @@ it('has every table, column and index in the reference, and no other', async () 
 
 it('has no dead link on GitHub, in the README and in docs/', async () => {
   const pages = await readdir(new URL('docs/', root), { recursive: true })
-  const names = ['README.md', ...pages.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)]
+  const names = [
+    'README.md',
+    ...pages.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
+  ]
   const dead: string[] = []
   for (const name of names) {
     const text = withoutCode(await read(name))
@@ -86,7 +89,10 @@ it('has no dead link on GitHub, in the README and in docs/', async () => {
       if (/^[a-z]+:/.test(link!)) continue
       const [path, anchor] = link!.split('#')
       const target = new URL(path === '' ? name : posix.join(posix.dirname(name), path!), root)
-      const isThere = await access(target).then(() => true, () => false)
+      const isThere = await access(target).then(
+        () => true,
+        () => false,
+      )
       if (!isThere) dead.push(`${name}: ${link}`)
       else if (anchor && !anchorsOf(await readFile(target, 'utf8')).includes(anchor)) {
         dead.push(`${name}: ${link}`)
@@ -160,7 +166,10 @@ function describeTable(table: PgTable) {
   const ownKey = columns.filter(({ primary }) => primary)
   const keyOf = (list: readonly unknown[]) =>
     list.map((column) => (column as { name: string }).name).join(', ')
-  const keys = [...primaryKeys.map((key) => key.columns), ...(indexes.length > 0 && ownKey.length > 0 ? [ownKey] : [])]
+  const keys = [
+    ...primaryKeys.map((key) => key.columns),
+    ...(indexes.length > 0 && ownKey.length > 0 ? [ownKey] : []),
+  ]
   return {
     name,
     columns: columns.map(

@@ -16,11 +16,15 @@ const fixture = useFixture()
 
 // The decorators of Nest.
 beforeAll(async () => {
-  await save('tsconfig.json', JSON.stringify({ extends: '../../tsconfig.json', include: ['**/*.ts'] }))
+  await save(
+    'tsconfig.json',
+    JSON.stringify({ extends: '../../tsconfig.json', include: ['**/*.ts'] }),
+  )
 })
 
 const read = (page: string) => readFile(new URL(`docs/getting-started/${page}.md`, root), 'utf8')
-const snippetsOf = (section: string) => [...section.matchAll(/^```ts\n(.*?)^```/gms)].map(([, text]) => text!)
+const snippetsOf = (section: string) =>
+  [...section.matchAll(/^```ts\n(.*?)^```/gms)].map(([, text]) => text!)
 const sectionOf = (page: string, title: string) =>
   page.split(/^## /m).find((section) => section.startsWith(`${title}\n`))!
 
@@ -35,7 +39,10 @@ function adapt(snippet: string, port = 3000): string {
       const { types } = exports[`.${path}`]!
       return `'${new URL(types.replace('./dist', 'src').replace('.d.ts', '.ts'), root).pathname}'`
     })
-    .replaceAll("'#prisma'", `'${new URL('test/support/prisma/generated/client.ts', root).pathname}'`)
+    .replaceAll(
+      "'#prisma'",
+      `'${new URL('test/support/prisma/generated/client.ts', root).pathname}'`,
+    )
     .replaceAll('postgres://localhost/shop', fixture.url)
     .replaceAll('3000', String(port))
 }
@@ -48,8 +55,15 @@ async function save(name: string, text: string): Promise<string> {
 }
 
 function run(file: string): { child: ChildProcess; output(): string } {
-  const env = { ...process.env, DATABASE_URL: fixture.url, TSX_TSCONFIG_PATH: fileURLToPath(tsconfig) }
-  const child = spawn(process.execPath, ['--import', 'tsx', file], { cwd: fileURLToPath(root), env })
+  const env = {
+    ...process.env,
+    DATABASE_URL: fixture.url,
+    TSX_TSCONFIG_PATH: fileURLToPath(tsconfig),
+  }
+  const child = spawn(process.execPath, ['--import', 'tsx', file], {
+    cwd: fileURLToPath(root),
+    env,
+  })
   onTestFinished(() => void child.kill('SIGKILL'))
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text))
@@ -83,7 +97,8 @@ describe('by framework', async () => {
     const file = await save(`servers/${title}.ts`, adapt(snippet!, port) + main)
     const { child, output } = run(file)
     const order = `http://127.0.0.1:${port}/orders/1`
-    const post = () => fetch(order, { method: 'POST' }).then(({ ok }) => (ok ? 'ok' : output()), output)
+    const post = () =>
+      fetch(order, { method: 'POST' }).then(({ ok }) => (ok ? 'ok' : output()), output)
     await expect.poll(post, { timeout: 30_000 }).toBe('ok')
     await expect.poll(output).toContain(printed)
     child.kill('SIGTERM')

@@ -101,7 +101,9 @@ describe.skipIf(missing)(`in a browser${missing ? `: ${missing}` : ''}`, () => {
     const sources = await readdir(`${root}docs`, { recursive: true })
     let count = 0
     for (const file of sources.filter((name) => name.endsWith('.md'))) {
-      const expected = [...(await readFile(`${root}docs/${file}`, 'utf8')).matchAll(/^ *```mermaid$/gm)].length
+      const expected = [
+        ...(await readFile(`${root}docs/${file}`, 'utf8')).matchAll(/^ *```mermaid$/gm),
+      ].length
       if (expected === 0) continue
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme })
@@ -109,7 +111,9 @@ describe.skipIf(missing)(`in a browser${missing ? `: ${missing}` : ''}`, () => {
         const drawings = page.locator('.diagram > svg')
         await expect.poll(() => drawings.count(), { timeout: 30_000 }).toBe(expected)
         const words = await drawings.evaluateAll((all) => all.map((svg) => svg.textContent ?? ''))
-        expect(words.filter((text) => text.length < 20 || text.includes('Syntax error'))).toEqual([])
+        expect(words.filter((text) => text.length < 20 || text.includes('Syntax error'))).toEqual(
+          [],
+        )
       }
       count += expected
     }
