@@ -54,7 +54,7 @@ async function save(name: string, text: string): Promise<string> {
   return fileURLToPath(file)
 }
 
-function run(file: string): { child: ChildProcess; output(): string } {
+function run(file: string): { child: ChildProcess; output: () => string } {
   const env = {
     ...process.env,
     DATABASE_URL: fixture.url,

@@ -4,6 +4,7 @@ import DefaultTheme from 'vitepress/theme'
 import { h } from 'vue'
 import { MermaidDiagram } from './mermaid-diagram.ts'
 import { PathDiagram } from './path-diagram.ts'
+// oxlint-disable-next-line import/no-unassigned-import -- a style sheet has nothing to assign
 import './style.css'
 
 const theme: Theme = {
