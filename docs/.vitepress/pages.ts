@@ -20,6 +20,7 @@ const GUIDES: Record<string, Pages> = {
     'guides/your-transactions': 'Transactions that you begin',
     'guides/typed-events': 'Typed events',
     'guides/payloads': 'Payloads',
+    'guides/sensitive-data': 'Sensitive and large payloads',
     'guides/scheduled-events': 'Scheduled events',
     'guides/testing': 'Testing',
   },
@@ -55,6 +56,8 @@ const RUN: Pages = {
   'guides/migrations': 'Migrations',
   'guides/roles': 'Roles and rights',
   'guides/fail-over': 'Fail-over of Postgres',
+  'guides/scaling': 'Scaling',
+  'guides/many-tenants': 'Many tenants',
 }
 
 const REFERENCE: Pages = {
