@@ -47,6 +47,7 @@ import { type Browse, EventBrowser } from './upkeep/browse.ts'
 import { FailureDesk, type Failures } from './upkeep/failures.ts'
 import type { DoneBy } from './upkeep/done-by.ts'
 import { reportHeldBack } from './upkeep/held-back.ts'
+import { History } from './upkeep/history.ts'
 import { Health, type HealthLimits, type OutboxHealth, type OutboxStats } from './upkeep/health.ts'
 import { keepParts } from './upkeep/own-parts.ts'
 import { PauseDesk, type PauseDetails } from './upkeep/pause-desk.ts'
@@ -177,7 +178,8 @@ class HybridOutbox<
     this.#retention = new Retention(outboxRound(store, options), logger)
     const findCdcProblems =
       options.relay === 'cdc' ? (mostBytes: number) => this.#findCdcProblems(mostBytes) : null
-    const watched = { store, delivery, unrouted, lifecycle }
+    const history = new History(lifecycle)
+    const watched = { store, delivery, unrouted, lifecycle, history }
     this.#health = new Health({ ...watched, deadLettersHold, findCdcProblems })
     const reporter = new Reporter({ lifecycle, delivery })
     this.#presence = new Presence({
@@ -185,6 +187,7 @@ class HybridOutbox<
       options,
       pauses,
       reporter,
+      history,
       lifecycle,
       newLoop,
     })
@@ -207,7 +210,7 @@ class HybridOutbox<
       await unrouted.check()
       return false
     })
-    keepParts(this, { db, options, logger: resolved.logger, bell, pauses })
+    keepParts(this, { db, options, logger: resolved.logger, bell, pauses, history })
     options.telemetry?.watch(this)
   }
 

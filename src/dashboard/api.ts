@@ -4,6 +4,7 @@
 // | request | response |
 // |---|---|
 // | GET overview?since=<at> | Overview; `since` is `at` of the last sample that the page has |
+// | GET history?instance=<id>&topic=<topic> | HistoryAnswer; both are optional |
 // | GET events?<EventQuery> | EventsAnswer |
 // | GET events/<id> | EventAnswer |
 // | GET events/<id>/content | EventContent |
@@ -77,6 +78,8 @@ export interface Overview {
     readonly p95Ms: number
     readonly maxMs: number
   }[]
+  /** Types that are declared or were published lately, to choose from. */
+  readonly types: readonly string[]
   readonly pauses: readonly PauseShown[]
   readonly instances: readonly InstanceShown[]
   /** How many milliseconds lie between two samples. */
@@ -121,13 +124,14 @@ export interface InstanceShown {
   }[]
 }
 
-/** The outbox at one moment, as the server of the dashboard saw it. Rates are of all instances, since the sample before. */
+/** The outbox at one moment. Rates are since the sample before. */
 export interface Sample {
   /** Milliseconds since 1970. */
   readonly at: number
-  readonly pending: number
-  readonly dead: number
-  readonly oldestMs: number
+  /** null: nobody looked at the table then. */
+  readonly pending: number | null
+  readonly dead: number | null
+  readonly oldestMs: number | null
   /** Events a second; null while there is no sample to compare with. */
   readonly immediate: number | null
   readonly fallback: number | null
@@ -138,6 +142,22 @@ export interface Sample {
     readonly p95Ms: number
     readonly p99Ms: number
   } | null
+}
+
+/** What instances did in the last hours, minute by minute, as far as they have written it. */
+export interface HistoryAnswer {
+  /** How many milliseconds lie between two samples. */
+  readonly stepMs: number
+  /** The oldest first. Latencies are not known by topic, and what the table held is not by instance or topic. */
+  readonly samples: readonly Sample[]
+  /** Every one that has a history, the last started first. */
+  readonly instances: readonly {
+    readonly id: string
+    readonly workerId: string
+    readonly host: string
+    readonly state: 'running' | 'stopped' | 'lost'
+  }[]
+  readonly topics: readonly string[]
 }
 
 /** All are texts, as in an address. */

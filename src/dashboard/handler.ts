@@ -5,6 +5,7 @@ import { admit, type Person, requireActor, requireOwnHost, requireOwnPage } from
 import { content, event, events, groups } from './events.ts'
 import { Checkup } from './checkup.ts'
 import { examine } from './examination.ts'
+import { HistoryReader } from './history.ts'
 import { readSearch } from './input.ts'
 import { resolveDashboardOptions, type DashboardOptions } from './options.ts'
 import { overview } from './overview.ts'
@@ -43,7 +44,8 @@ export function handlerOf(source: DashboardSource, given: DashboardOptions): Fet
   const sampler = new Sampler(() => look(source))
   const files = new PageFiles(basePath)
   const checkup = new Checkup(() => examine(source), source.logger)
-  const routes = routesOf(source, sampler, checkup)
+  const history = new HistoryReader(() => source.store.control.histories())
+  const routes = routesOf(source, { sampler, checkup, history })
 
   const answerOf = (method: string, path: string): Answer => {
     const [, id, isContent] = EVENT.exec(path) ?? []
@@ -80,10 +82,17 @@ export function handlerOf(source: DashboardSource, given: DashboardOptions): Fet
   }
 }
 
-function routesOf(source: DashboardSource, sampler: Sampler, checkup: Checkup): Routes {
+interface Kept {
+  readonly sampler: Sampler
+  readonly checkup: Checkup
+  readonly history: HistoryReader
+}
+
+function routesOf(source: DashboardSource, { sampler, checkup, history }: Kept): Routes {
   return {
     GET: {
       overview: ({ person, url }) => overview(source, { sampler, checkup }, person, url),
+      history: ({ url }) => history.answer(url),
       events: ({ url }) => events(source, readSearch(url)),
       groups: () => groups(source),
       doctor: () => checkup.run(),

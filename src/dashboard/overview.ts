@@ -12,7 +12,7 @@ import { showInstances, showPause, toTime } from './shown.ts'
 import type { DashboardSource } from './source.ts'
 
 export async function overview(
-  { table, retention, doctor }: DashboardSource,
+  { table, retention, doctor, types }: DashboardSource,
   { sampler, checkup }: { readonly sampler: Sampler; readonly checkup: Checkup },
   person: Person,
   url: URL,
@@ -40,6 +40,7 @@ export async function overview(
     oldestMs: lagMs === null ? null : lagMs + agoMs,
     topics: backlogs(stats.topics, agoMs),
     latency: Object.entries(latency).map(([type, ofType]) => ({ type, ...ofType })),
+    types: [...new Set([...types, ...Object.keys(latency)])].toSorted().slice(0, MOST_TYPES),
     pauses: pauses.map(showPause),
     instances: showInstances(instances, agoMs),
     sampleMs: SAMPLE_MS,
@@ -48,6 +49,7 @@ export async function overview(
 }
 
 const MOST_TOPICS = 100
+const MOST_TYPES = 1_000
 
 function backlogs(topics: TableStats['topics'], agoMs: number): Overview['topics'] {
   return Object.entries(topics)

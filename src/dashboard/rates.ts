@@ -58,14 +58,19 @@ function follow({ seenAt, report }: Instance, before: Followed | undefined): Fol
 }
 
 function between(before: Followed, seenAt: number, after: InstanceReport): Interval {
-  const { published, failed, latency } = before.report
+  const { published, latency } = before.report
   return {
     seconds: (seenAt - before.seenAt) / 1_000,
     immediate: grown(published.immediate, after.published.immediate),
     fallback: grown(published.fallback, after.published.fallback),
-    failed: grown(failed, after.failed),
+    failed: grown(failuresOf(before.report), failuresOf(after)),
     latency: after.latency.map((count, n) => grown(latency[n] ?? 0, count)),
   }
+}
+
+/** Those that will be tried again, and those that were the last. */
+function failuresOf({ failed, dead }: InstanceReport): number {
+  return failed + dead
 }
 
 /** Counts of one instance only grow. */

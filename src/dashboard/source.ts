@@ -16,6 +16,7 @@ import { type PreviewStore, previewStore } from '../store/outbox/preview/preview
 import type { TableName } from '../store/table-name.ts'
 import { type Browse, EventBrowser } from '../upkeep/browse.ts'
 import { FailureDesk, type Failures } from '../upkeep/failures.ts'
+import type { History } from '../upkeep/history.ts'
 import { partsOf } from '../upkeep/own-parts.ts'
 import { type ActParts, type Acts, actsOf, type Retention } from './acts.ts'
 
@@ -36,8 +37,15 @@ export interface DashboardSource {
   readonly acts: Acts
   /** null: not known here, so nothing is purged. */
   readonly retention: Retention | null
+  /** Where this process keeps what it sees of the table; null: it is no instance. */
+  readonly history: Pick<History, 'learn'> | null
+  /** The types that the application declares. */
+  readonly types: readonly string[]
   readonly logger: Logger
 }
+
+/** What is known of an outbox that was made here. */
+type Known = Partial<Pick<DashboardSource, 'history' | 'types'>>
 
 /** The outbox at one moment. */
 export interface Look {
@@ -53,13 +61,17 @@ export function sourceOf(outbox: unknown): DashboardSource {
   if (!parts) throw new OutboxOptionsError('dashboard() takes what createOutbox() returns')
   const { db, options } = parts
   const { retentionMs, deadLetterRetentionMs } = options
-  return openSource(db, options, { ...parts, retention: { retentionMs, deadLetterRetentionMs } })
+  return openSource(db, options, {
+    ...parts,
+    retention: { retentionMs, deadLetterRetentionMs },
+    types: Object.keys(options.catalog ?? {}),
+  })
 }
 
 export function openSource(
   unlimited: Database<unknown>,
   given: StoreRules,
-  parts: ActParts,
+  parts: ActParts & Known,
 ): DashboardSource {
   const [lockMs, statementMs] = [LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS]
   const limited = withLimits(unlimited, { lockMs, statementMs })
@@ -81,6 +93,8 @@ export function openSource(
     failures: new FailureDesk({ store, logger: silentLogger, bell: new Bell() }),
     acts: actsOf(postgresStore(changing, given), parts),
     retention: parts.retention,
+    history: parts.history ?? null,
+    types: parts.types ?? [],
     logger: parts.logger,
   }
 }
@@ -91,12 +105,13 @@ export async function databaseTime({ doctor }: Pick<DashboardSource, 'doctor'>):
 }
 
 export async function look(source: DashboardSource): Promise<Look> {
-  const { store } = source
+  const { store, history } = source
   const [stats, instances, pauses, clockMs] = await Promise.all([
     store.stats(),
     store.control.instances(),
     store.control.pauses(),
     databaseTime(source),
   ])
+  history?.learn(stats)
   return { clockMs, stats, instances, pauses }
 }

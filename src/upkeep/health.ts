@@ -12,6 +12,7 @@ import type { Unrouted } from './unrouted.ts'
 import { rejectUnknown, requireCount, requireDuration } from '../checks/checks.ts'
 import { formatAge } from './age.ts'
 import { type CdcProblem, MOST_SLOT_BYTES } from './cdc.ts'
+import type { History } from './history.ts'
 
 /** What the table holds, and what this process did in the last minute. */
 export interface OutboxStats extends TableStats {
@@ -82,6 +83,7 @@ export interface HealthParts {
   readonly delivery: { unreachable(): readonly Unreachable[] }
   readonly unrouted: Pick<Unrouted, 'count'>
   readonly lifecycle: Lifecycle
+  readonly history: Pick<History, 'learn'>
   readonly deadLettersHold: boolean
   /** With relay: 'cdc': what is wrong with the connector's side. Else null. */
   readonly findCdcProblems: ((mostBytes: number) => Promise<readonly CdcProblem[]>) | null
@@ -113,8 +115,9 @@ export class Health {
   }
 
   async stats(): Promise<OutboxStats> {
-    const { store } = this.#parts
+    const { store, history } = this.#parts
     const [table, paused] = await Promise.all([store.stats(), store.control.pauses()])
+    history.learn(table)
     const lastMinute = emptyTally()
     this.#forgetOld()
     for (const { tally } of this.#seconds) {

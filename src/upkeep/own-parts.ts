@@ -5,6 +5,7 @@ import type { Database } from '../drivers/driver.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { Bell } from '../runtime/bell.ts'
 import type { Logger } from '../runtime/logger.ts'
+import type { History } from './history.ts'
 
 /** From the global registry: a bundler may have put this file into two bundles. */
 const OWN_PARTS = Symbol.for('aftercommit.own-parts')
@@ -16,6 +17,7 @@ export interface OwnParts {
   readonly logger: Logger
   readonly bell: Bell
   readonly pauses: Pauses
+  readonly history: History
 }
 
 export function keepParts(outbox: object, parts: OwnParts): void {

@@ -1,5 +1,6 @@
 // The beat: every ten seconds one statement renews this instance's row and reads the pauses, so that all instances obey a
-// pause within 15 s. A circuit that opens or closes brings the next beat forward. A crash leaves the row, which others delete after an hour.
+// pause within 15 s. A circuit that opens or closes brings the next beat forward. Once a minute a beat also writes what the instance
+// did. A crash leaves the row, which others delete later.
 import { performance } from 'node:perf_hooks'
 import type { Pauses } from '../delivery/pauses.ts'
 import type { ResolvedOptions } from '../options/options.ts'
@@ -7,6 +8,7 @@ import type { NewLoop } from '../runtime/background.ts'
 import type { Circuit, Lifecycle } from '../lifecycle.ts'
 import type { Loop } from '../runtime/loop.ts'
 import type { ControlStore, OwnInstance } from '../store/outbox/control-store.ts'
+import type { History } from './history.ts'
 import { describeInstance } from './own-instance.ts'
 import type { Reporter } from './reporter.ts'
 
@@ -20,6 +22,7 @@ export interface PresenceParts {
   readonly options: ResolvedOptions
   readonly pauses: Pauses
   readonly reporter: Pick<Reporter, 'report'>
+  readonly history: Pick<History, 'begin' | 'unwritten' | 'written' | 'atEnd'>
   readonly lifecycle: Lifecycle
   readonly newLoop: NewLoop
 }
@@ -47,7 +50,9 @@ export class Presence {
 
   /** The first beat: when it resolves, the pauses are known. */
   async enter(): Promise<void> {
-    this.#present = { self: describeInstance(this.#parts.options), since: performance.now() }
+    const { options, history } = this.#parts
+    this.#present = { self: describeInstance(options), since: performance.now() }
+    history.begin()
     try {
       await this.#beat()
     } catch (error) {
@@ -57,15 +62,15 @@ export class Presence {
     this.#loop.start({ atOnce: false })
   }
 
-  /** Deletes the row, if the database is there. */
+  /** Takes the instance off the list, if the database is there. */
   async leave(): Promise<void> {
     const present = this.#present
     this.#present = null
     await this.#loop.stop()
     if (!present) return
-    const { control, options } = this.#parts
-    await control.leave(present.self.id).catch((error: unknown) => {
-      options.logger.debug({ err: error }, 'could not delete the row of this instance')
+    const { control, options, history } = this.#parts
+    await control.leave(present.self.id, history.atEnd()).catch((error: unknown) => {
+      options.logger.debug({ err: error }, 'could not take this instance off the list')
     })
   }
 
@@ -90,12 +95,14 @@ export class Presence {
   }
 
   async #beat(): Promise<void> {
-    const { pauses, control, reporter } = this.#parts
+    const { pauses, control, reporter, history } = this.#parts
     const present = this.#present
     if (!present) return
     this.#begunAt = performance.now()
     const upMs = this.#begunAt - present.since
-    await pauses.learn(() => control.beat({ ...present.self, upMs, report: reporter.report() }))
+    const self = { ...present.self, upMs, report: reporter.report() }
+    await pauses.learn(() => control.beat(self, history.unwritten()))
+    history.written()
   }
 }
 

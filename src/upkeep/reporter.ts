@@ -66,7 +66,8 @@ export class Reporter {
   }
 }
 
-function bucketOf(ms: number): number {
+/** The place in LATENCY_BOUNDS of the first bound that is not exceeded; one more for none. */
+export function bucketOf(ms: number): number {
   const found = LATENCY_BOUNDS.findIndex((bound) => ms <= bound)
   return found === -1 ? LATENCY_BOUNDS.length : found
 }

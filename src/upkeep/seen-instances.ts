@@ -14,6 +14,10 @@ export function splitBySeen(
 }
 
 export function isLost({ seenMsAgo }: Instance): boolean {
+  return isUnseen(seenMsAgo)
+}
+
+export function isUnseen(seenMsAgo: number): boolean {
   return seenMsAgo > UNSEEN_MS
 }
 

@@ -34,6 +34,41 @@ export interface InstanceReport {
   readonly latency: readonly number[]
 }
 
+/** How long what instances did stays known, also of those that stopped. */
+export const HISTORY_MINUTES = 180
+
+/** What an instance did, minute by minute. */
+export interface InstanceHistory {
+  /** Minutes name a topic by its place here. */
+  readonly topics: readonly string[]
+  /** When the last of `minutes` began, counted back from the moment at which the row was written. */
+  readonly lastBeganMsAgo: number
+  /** One after the other, the oldest first, at most HISTORY_MINUTES. 0: nothing is known but that nothing happened. */
+  readonly minutes: readonly (HistoryMinute | 0)[]
+}
+
+export interface HistoryMinute {
+  /** Of each topic: its place, or -1 for all topics beyond the first few; then how many events the immediate path and the fallback sent, and failed attempts. */
+  readonly sent?: readonly (readonly [
+    topic: number,
+    immediate: number,
+    fallback: number,
+    failed: number,
+  ])[]
+  /** From COMMIT to ack on the immediate path: a place in LATENCY_BOUNDS, how many events took up to that, the next place, and so on. */
+  readonly took?: readonly number[]
+  /** The table, where this process has looked at it in that minute. */
+  readonly table?: readonly [pending: number, oldestMs: number, dead: number]
+}
+
+/** An instance that runs, or has been running, as far as its history is known. */
+export interface PastInstance extends Pick<Instance, 'id' | 'workerId' | 'host' | 'startedAt'> {
+  /** null: it has stopped. */
+  readonly seenMsAgo: number | null
+  readonly writtenAt: Date
+  readonly history: InstanceHistory
+}
+
 /** A running instance, as its last beat described it. */
 export interface Instance {
   /** A new id with each start(). */
@@ -78,8 +113,10 @@ export interface ControlStore {
   pauses(): Promise<Pause[]>
   /** The instances that were seen in the last hour, the oldest first. */
   instances(): Promise<Instance[]>
-  /** Renews this instance's row, deletes those of instances unseen for an hour, and returns the pauses. */
-  beat(self: OwnInstance): Promise<Pause[]>
-  /** Deletes the instance's row. */
-  leave(id: string): Promise<void>
+  /** Renews this instance's row, deletes those of instances that are long gone, and returns the pauses. `history` is null where the row has it. */
+  beat(self: OwnInstance, history: InstanceHistory | null): Promise<Pause[]>
+  /** From now on the instance is not listed, even if a beat of it comes late. Its history stays. */
+  leave(id: string, history: InstanceHistory): Promise<void>
+  /** What instances did in the last HISTORY_MINUTES, the last started first. */
+  histories(): Promise<PastInstance[]>
 }

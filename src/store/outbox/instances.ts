@@ -3,13 +3,26 @@
 import { sql, type SQL } from '../../drivers/sql.ts'
 import { type Background, runInBackground } from '../database.ts'
 import { qualifiedName, type TableName } from '../table-name.ts'
-import type { ControlStore, Instance, InstanceReport } from './control-store.ts'
+import {
+  type ControlStore,
+  HISTORY_MINUTES,
+  type Instance,
+  type InstanceHistory,
+  type InstanceReport,
+  type PastInstance,
+} from './control-store.ts'
 import { type PauseRow, selectPauses, toPause } from './pauses.ts'
 import { type AnyNumber, toDate } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
 /** Unseen for this long, an instance is gone for good: it was killed, or its machine was. */
 const FORGOTTEN = sql`interval '1 hour'`
+
+/** What it did is kept for longer. */
+const KEPT = sql`interval '${sql.raw(String(HISTORY_MINUTES))} minutes'`
+
+/** `seen_at` of an instance that has stopped: no version lists it, and no beat of it that comes late renews it. */
+const STOPPED = sql`'-infinity'::timestamptz`
 
 /** So short that a beat whose connection hangs and the next one both fit into what upkeep/presence.ts promises. */
 const LONGEST_BEAT_MS = 4_000
@@ -57,7 +70,7 @@ function toInstance(row: InstanceRow): Instance {
 
 export function instanceStatements(
   context: StatementContext,
-): Pick<ControlStore, 'instances' | 'beat' | 'leave'> {
+): Pick<ControlStore, 'instances' | 'beat' | 'leave' | 'histories'> {
   const { table } = context.rules
   const instances = instancesName(table)
   const hurried: Background = {
@@ -82,49 +95,84 @@ export function instanceStatements(
     },
 
     // SKIP LOCKED: another beat may be deleting the same rows. Its own row an instance never deletes, however long it slept.
-    async beat({
-      id,
-      workerId,
-      host,
-      pid,
-      version,
-      upMs,
-      publishers,
-      immediate,
-      poller,
-      settings,
-      report,
-    }) {
+    // The history is written once a minute. In between, its column keeps the value that it has, which Postgres does not copy.
+    async beat(self, history) {
+      const { id, workerId, host, pid, version, upMs, immediate, poller } = self
+      const { publishers, settings, report } = self
       const rows = await runInBackground<PauseRow>(
         hurried,
         'beat',
         sql`
           with unseen as materialized (
             select id from ${instances} where seen_at < clock_timestamp() - ${FORGOTTEN}
+              and (history_at is null or history_at < clock_timestamp() - ${KEPT})
               and id <> ${id}::text::uuid for update skip locked
           ), forgotten as (
             delete from ${instances} i using unseen where i.id = unseen.id
           ), renewed as (
-            insert into ${instances}
+            insert into ${instances} as i
               (id, worker_id, host, pid, version, started_at, publishers, immediate, poller, settings,
-                report)
+                report, history, history_at)
             values (${id}::text::uuid, ${workerId}::text, ${host}::text, ${pid}::int, ${version}::text,
               clock_timestamp() - ${upMs}::float8 * interval '1 ms',
               ${JSON.stringify(publishers)}::text::json, ${immediate}::boolean, ${poller}::boolean,
-              ${JSON.stringify(settings)}::text::json, ${JSON.stringify(report)}::text::json)
-            on conflict (id) do update set seen_at = clock_timestamp(), report = excluded.report
+              ${JSON.stringify(settings)}::text::json, ${JSON.stringify(report)}::text::json,
+              ${toText(history)}::text::json, case when ${toText(history)}::text is not null then clock_timestamp() end)
+            on conflict (id) do update set seen_at = clock_timestamp(), report = excluded.report,
+              history = coalesce(excluded.history, i.history),
+              history_at = coalesce(excluded.history_at, i.history_at)
+            where i.seen_at > ${STOPPED}
           )
           ${selectPauses(table)}`,
       )
       return rows.map(toPause)
     },
 
-    async leave(id) {
+    // The row stays, so that a beat that was delayed on the network finds it and does not make a new one.
+    async leave(id, history) {
       await runInBackground(
         context,
-        'delete the row of this instance',
-        sql`delete from ${instances} where id = ${id}::text::uuid`,
+        'take this instance off the list',
+        sql`update ${instances} set seen_at = ${STOPPED}, history = ${toText(history)}::text::json,
+          history_at = clock_timestamp() where id = ${id}::text::uuid`,
       )
     },
+
+    async histories() {
+      const rows = await runInBackground<PastRow>(
+        context,
+        'read what instances did',
+        sql`
+          select id::text, worker_id as "workerId", host, history::text,
+            date_part('epoch', started_at) * 1000 as "startedAt",
+            date_part('epoch', history_at) * 1000 as "writtenAt",
+            date_part('epoch', clock_timestamp() - nullif(seen_at, ${STOPPED})) * 1000 as "seenMsAgo"
+          from ${instances} where history_at >= clock_timestamp() - ${KEPT}
+          order by started_at desc, id`,
+      )
+      return rows.map(toPast)
+    },
   }
+}
+
+type PastRow = Omit<PastInstance, 'startedAt' | 'writtenAt' | 'seenMsAgo' | 'history'> &
+  Record<'startedAt' | 'writtenAt', AnyNumber> & {
+    readonly seenMsAgo: AnyNumber | null
+    readonly history: string
+  }
+
+function toPast({ id, workerId, host, startedAt, writtenAt, seenMsAgo, history }: PastRow) {
+  return {
+    id,
+    workerId,
+    host,
+    startedAt: toDate(startedAt),
+    writtenAt: toDate(writtenAt),
+    seenMsAgo: seenMsAgo === null ? null : Math.max(0, Number(seenMsAgo)),
+    history: JSON.parse(history) as InstanceHistory,
+  }
+}
+
+function toText(history: InstanceHistory | null): string | null {
+  return history && JSON.stringify(history)
 }

@@ -122,6 +122,9 @@ export function outboxInstancesTable(name = 'outbox', schema = 'public') {
     settings: json('settings').notNull(),
     /** What it did and what is out of its reach, as of its last beat. */
     report: json('report').notNull(),
+    /** What it did minute by minute, as of `history_at`. Outlives the instance by three hours. */
+    history: json('history'),
+    historyAt: time('history_at'),
   })
 }
 

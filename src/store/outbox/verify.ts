@@ -38,12 +38,12 @@ export function verifyStatement(context: StatementContext) {
     await runInBackground(
       context,
       'look for the tables of pauses and instances',
-      sql`select p.topic, i.seen_at from ${pauses} p cross join ${instances} i limit 0`,
+      sql`select p.topic, i.seen_at, i.history from ${pauses} p cross join ${instances} i limit 0`,
     ).catch((cause) => {
       if (!(cause instanceof StoreError && cause.code === 'TABLE_MISSING')) throw cause
       throw new StoreError(
         'TABLE_MISSING',
-        `one of the tables ${pauses.text} and ${instances.text} is missing; call migrate(), or, if the tables are in your own migrations, add outboxPausesTable() and outboxInstancesTable() to your schema, or run drizzle/0002_control.sql of this package with the names of your table`,
+        `one of the tables ${pauses.text} and ${instances.text} is missing or lacks a column; call migrate(), or, if the tables are in your own migrations, add outboxPausesTable() and outboxInstancesTable() to your schema, or run drizzle/0002_control.sql and drizzle/0006_history.sql of this package with the names of your table`,
         { cause },
       )
     })

@@ -97,13 +97,17 @@ it('renews the row while the instance runs, with what it has done and cannot rea
   expect(again.seenAt.getTime() - renewed.seenAt.getTime()).toBeGreaterThanOrEqual(9_900)
 })
 
-it('forgets an instance that has not been seen for an hour, and only such', async () => {
-  const add = (minutes: number) => fixture.sql`
-    insert into outbox_instances (id, worker_id, host, pid, version, seen_at, publishers, immediate, poller, settings, report)
+const addKilled = (minutes: number, hasHistory = false) => fixture.sql`
+    insert into outbox_instances (id, worker_id, host, pid, version, seen_at, publishers, immediate, poller, settings, report,
+      history, history_at)
     values (${randomUUID()}, ${`killed ${minutes} minutes ago`}, 'host', 1, '1', now() - ${minutes} * interval '1 minute',
-      '[]', true, true, '{}', '{}')`
-  await add(61)
-  await add(59)
+      '[]', true, true, '{}', '{}', ${hasHistory ? EMPTY_HISTORY : null}::text::json,
+      ${hasHistory ? minutes : null} * interval '-1 minute' + now())`
+const EMPTY_HISTORY = JSON.stringify({ topics: [], lastBeganMsAgo: 0, minutes: [0] })
+
+it('forgets an instance that has not been seen for an hour, and only such', async () => {
+  await addKilled(61)
+  await addKilled(59)
   const outbox = newOutbox({ workerId: 'running' })
   const workers = async () => (await outbox.instances()).map(({ workerId }) => workerId)
   expect(await workers()).toEqual(['killed 59 minutes ago'])
@@ -123,4 +127,22 @@ it('does not exceed stopTimeout when the row cannot be deleted', async () => {
     await outbox.stop()
     expect(performance.now() - begunAt).toBeLessThan(2_000)
   })
+})
+
+it('keeps what instances did for three hours after they were killed or stopped', async () => {
+  await addKilled(179, true)
+  await addKilled(181, true)
+  const stopped = newOutbox({ workerId: 'stopped' })
+  await stopped.start()
+  await stopped.stop()
+  const running = newOutbox()
+  await running.start()
+  const kept = await fixture.sql<{ worker_id: string; isListed: boolean }[]>`
+    select worker_id, seen_at > now() - interval '1 hour' as "isListed" from outbox_instances order by started_at`
+  expect(kept.map((row) => row.worker_id)).toEqual(
+    expect.arrayContaining(['killed 179 minutes ago', 'stopped']),
+  )
+  expect(kept).toHaveLength(3)
+  expect(await running.instances()).toHaveLength(1)
+  await running.stop()
 })

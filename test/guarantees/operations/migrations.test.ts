@@ -164,6 +164,14 @@ it.each(['outbox_pauses', 'outbox_instances'])(
   },
 )
 
+it('refuses to start before the column for the history is there, and names the file that adds it', async () => {
+  const store = fixture.store({ schema: 'without_history' })
+  await store.migrate()
+  await fixture.sql`alter table without_history.outbox_instances drop column history`
+  const outbox = fixture.outbox({ publisher, schema: 'without_history' })
+  await expect(outbox.start()).rejects.toThrow('drizzle/0006_history.sql')
+})
+
 it.each([
   ['quotes', { schema: 'we"ird', table: `my "out''box"` }],
   ['a statement', { schema: 'x; drop table outbox;--', table: 'a b;c' }],

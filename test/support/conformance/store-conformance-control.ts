@@ -1,7 +1,7 @@
 // What every store has to do for operators: pauses, and the rows of the instances that run.
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import type { InstanceReport, OwnInstance } from '../../../src/store/outbox/control-store.ts'
+import type { InstanceHistory, InstanceReport, OwnInstance } from '../../../src/store/outbox/control-store.ts'
 import { waitUntil } from '../timing/wait-until.ts'
 import type { TestedStore } from './store-under-test.ts'
 
@@ -16,6 +16,8 @@ const REPORT: InstanceReport = {
   duplicates: 0,
   latency: [1, 2],
 }
+
+const NOTHING_YET: InstanceHistory = { topics: [], lastBeganMsAgo: 0, minutes: [0] }
 
 const instance = (given: Partial<OwnInstance> = {}): OwnInstance => ({
   id: randomUUID(),
@@ -64,26 +66,26 @@ export function describeControl<TTx>({ store }: TestedStore<TTx>): void {
     const { control } = store()
     const [one, other] = [instance({ upMs: 5_000 }), instance({ poller: true, immediate: false })]
     await control.pause('orders', NOBODY)
-    expect(await control.beat(one)).toMatchObject([{ topic: 'orders', by: null }])
-    await control.beat(other)
+    expect(await control.beat(one, null)).toMatchObject([{ topic: 'orders', by: null }])
+    await control.beat(other, null)
     const [first, second] = await control.instances()
     const { upMs: _, ...described } = one
     expect(first).toMatchObject(described)
     expect(second).toMatchObject({ id: other.id, immediate: false, poller: true })
     expect(first!.seenAt.getTime() - first!.startedAt.getTime()).toBeGreaterThanOrEqual(4_999)
     expect(first!.seenMsAgo).toBeLessThan(60_000)
-    await control.leave(one.id)
+    await control.leave(one.id, NOTHING_YET)
     expect((await control.instances()).map(({ id }) => id)).toEqual([other.id])
   })
 
   it('renews the row with a beat, and leaves its start as it was', async () => {
     const { control } = store()
     const self = instance()
-    await control.beat(self)
+    await control.beat(self, null)
     const [before] = await control.instances()
     const renewed = await waitUntil(
       async () => {
-        await control.beat({ ...self, upMs: 10_000 })
+        await control.beat({ ...self, upMs: 10_000 }, null)
         const [row] = await control.instances()
         return row!.seenAt > before!.seenAt && row
       },
@@ -91,5 +93,36 @@ export function describeControl<TTx>({ store }: TestedStore<TTx>): void {
     )
     expect(renewed.startedAt).toEqual(before!.startedAt)
     expect(await control.instances()).toHaveLength(1)
+  })
+
+  it('keeps what an instance did, through beats that add nothing and after it has left', async () => {
+    const { control } = store()
+    const self = instance()
+    const history: InstanceHistory = {
+      topics: ['the "orders"'],
+      lastBeganMsAgo: 61_000,
+      minutes: [0, { sent: [[0, 5, 1, 2]], took: [3, 5], table: [4, 900, 1] }],
+    }
+    await control.beat(self, null)
+    expect(await control.histories()).toEqual([])
+    await control.beat(self, history)
+    const [written] = await control.histories()
+    expect(written).toMatchObject({ id: self.id, workerId: self.workerId, history })
+    expect(written!.seenMsAgo).toBeLessThan(60_000)
+    await control.beat(self, null)
+    expect(await control.histories()).toMatchObject([{ history, writtenAt: written!.writtenAt }])
+    const atEnd = { ...history, lastBeganMsAgo: 7_000 }
+    await control.leave(self.id, atEnd)
+    expect(await control.histories()).toMatchObject([{ seenMsAgo: null, history: atEnd }])
+  })
+
+  it('does not list an instance that has left, even if a beat of it comes late', async () => {
+    const { control } = store()
+    const self = instance()
+    await control.beat(self, null)
+    await control.leave(self.id, NOTHING_YET)
+    await control.pause('orders', NOBODY)
+    expect(await control.beat(self, NOTHING_YET)).toMatchObject([{ topic: 'orders' }])
+    expect(await control.instances()).toEqual([])
   })
 }

@@ -30,6 +30,7 @@ function open(paused: Pause[] = []) {
     delivery,
     unrouted,
     lifecycle,
+    history: { learn: () => {} },
     deadLettersHold: false,
     findCdcProblems: null,
   })

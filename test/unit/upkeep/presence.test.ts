@@ -9,7 +9,12 @@ import { routerPublisher } from '../../../src/publishers/router.ts'
 import { backgroundLoops } from '../../../src/runtime/background.ts'
 import { Bell } from '../../../src/runtime/bell.ts'
 import { silentLogger } from '../../../src/runtime/logger.ts'
-import type { InstanceReport, OwnInstance } from '../../../src/store/outbox/control-store.ts'
+import type {
+  InstanceHistory,
+  InstanceReport,
+  OwnInstance,
+} from '../../../src/store/outbox/control-store.ts'
+import { History } from '../../../src/upkeep/history.ts'
 import { Presence } from '../../../src/upkeep/presence.ts'
 import { acked, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
 
@@ -38,10 +43,12 @@ const NOTHING_DONE: InstanceReport = {
 function setUp() {
   const database = { paused: [ORDERS], isAway: false, takesMs: 0 }
   const beats: OwnInstance[] = []
+  const histories: (InstanceHistory | null)[] = []
   const left: string[] = []
   const control = {
-    async beat(self: OwnInstance) {
+    async beat(self: OwnInstance, history: InstanceHistory | null) {
       beats.push(self)
+      histories.push(history)
       if (database.takesMs > 0) {
         await new Promise((resolve) => setTimeout(resolve, database.takesMs))
       }
@@ -73,10 +80,11 @@ function setUp() {
     options,
     pauses,
     reporter: { report },
+    history: new History(lifecycle),
     lifecycle,
     newLoop,
   })
-  return { presence, pauses, lifecycle, database, beats, left }
+  return { presence, pauses, lifecycle, database, beats, histories, left }
 }
 
 it('knows the pauses when it has entered, and beats no more than once in ten seconds', async () => {
@@ -195,5 +203,28 @@ it('reads the pauses only where no beat does', async () => {
   database.paused = []
   await presence.readPauses()
   expect(pauses.isPaused('orders')).toBe(true)
+  await presence.leave()
+})
+
+it('writes what it did once a minute, again after a beat that failed, and anew with each start', async () => {
+  const { presence, database, histories } = setUp()
+  await presence.enter()
+  await vi.advanceTimersByTimeAsync(125_000)
+  expect(histories.map((history) => history?.minutes.length ?? null)).toEqual([
+    ...Array<null>(6).fill(null),
+    1,
+    ...Array<null>(5).fill(null),
+    2,
+  ])
+  database.isAway = true
+  await vi.advanceTimersByTimeAsync(60_000)
+  database.isAway = false
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect(histories.at(-1)?.minutes).toHaveLength(3)
+  await presence.leave()
+  histories.length = 0
+  await presence.enter()
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(histories.at(-1)?.minutes).toHaveLength(1)
   await presence.leave()
 })
