@@ -41,7 +41,7 @@ if (work === 'outbox' || work === 'idle') {
   await Promise.all(opened.map(({ outbox }) => outbox.start()))
 }
 
-let stopping = false
+const running = { goesOn: true }
 let n = 0
 async function runUnit(): Promise<void> {
   n += 1
@@ -57,7 +57,7 @@ async function runUnit(): Promise<void> {
 async function keepPace(): Promise<void> {
   const begun = performance.now()
   const under = new Set<Promise<void>>()
-  for (let units = 0; !stopping; await delay(TICK_MS)) {
+  for (let units = 0; running.goesOn; await delay(TICK_MS)) {
     const due = Math.floor(((performance.now() - begun) / 1_000) * rate)
     for (; units < due; units += 1) {
       const unit = runUnit()
@@ -68,9 +68,9 @@ async function keepPace(): Promise<void> {
   await Promise.all(under)
 }
 
-process.once('SIGTERM', () => void (stopping = true))
+process.once('SIGTERM', () => void (running.goesOn = false))
 console.log('started')
-if (work === 'idle') while (!stopping) await delay(TICK_MS * 10)
+if (work === 'idle') while (running.goesOn) await delay(TICK_MS * 10)
 else await keepPace()
 for (const { sql, outbox } of opened) {
   await outbox.stop()
