@@ -13,7 +13,7 @@ const FRESH_MS = 15_000
 /** An instance writes a minute at most ten seconds after its end, so two minutes on, each that is well has written it. */
 const LATEST_MS = 2 * MINUTE_MS
 
-export interface Filter {
+interface Filter {
   /** The id of an instance. */
   readonly instance?: string
   readonly topic?: string
@@ -64,7 +64,8 @@ export function merge(histories: Histories, filter: Filter): HistoryAnswer {
 
 interface Sum {
   readonly sent: [immediate: number, fallback: number, failed: number]
-  readonly took: number[][]
+  /** By place in LATENCY_BOUNDS. */
+  readonly took: number[]
   table: HistoryMinute['table']
 }
 
@@ -83,14 +84,17 @@ function addTo(sums: Map<number, Sum>, past: PastInstance, topic: string | undef
   const last = lastMinuteOf(past)
   for (const [n, minute] of minutes.entries()) {
     const at = last - (minutes.length - 1 - n)
-    const sum = sums.get(at) ?? { sent: [0, 0, 0], took: [], table: undefined }
+    const sum = sums.get(at) ?? emptySum()
     sums.set(at, sum)
     if (minute === 0) continue
-    for (const [place, ...counts] of minute.sent ?? []) {
+    for (const [place, immediate, fallback, failed] of minute.sent ?? []) {
       if (topic !== undefined && topics[place] !== topic) continue
-      for (const [what, count] of counts.entries()) sum.sent[what]! += count
+      sum.sent[0] += immediate
+      sum.sent[1] += fallback
+      sum.sent[2] += failed
     }
-    if (topic === undefined && minute.took) sum.took.push(spread(minute.took))
+    const { took = [] } = topic === undefined ? minute : {}
+    for (let place = 0; place < took.length; place += 2) sum.took[took[place]!]! += took[place + 1]!
     // Several looks in one minute differ by seconds: the one that saw more.
     if (minute.table && !(sum.table && sum.table[0] >= minute.table[0])) sum.table = minute.table
   }
@@ -122,13 +126,11 @@ function toSample(minute: number, { sent, took, table }: Sum): Sample {
     immediate: immediate!,
     fallback: fallback!,
     failed: failed!,
-    latency: percentiles(took),
+    latency: percentiles([took]),
   }
 }
 
-/** From the places that have something to all of them. */
-function spread(took: readonly number[]): number[] {
-  const counts = Array.from({ length: LATENCY_BOUNDS.length + 1 }, () => 0)
-  for (let n = 0; n < took.length; n += 2) counts[took[n]!] = took[n + 1]!
-  return counts
+function emptySum(): Sum {
+  const took = Array<number>(LATENCY_BOUNDS.length + 1).fill(0)
+  return { sent: [0, 0, 0], took, table: undefined }
 }

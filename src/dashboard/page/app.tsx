@@ -82,7 +82,7 @@ function View({ route }: { route: Route }) {
   if (view === 'topics') return <TopicsView />
   if (view === 'instances') return <InstancesView />
   if (view === 'doctor') return <DoctorView />
-  return <OverviewView />
+  return <OverviewView query={query} />
 }
 
 /** A screen reader hears where a link has led: the focus goes to the heading of the new view. */

@@ -68,8 +68,8 @@ function explain(verdict: Verdict, instances: readonly Instance[]): Found {
   }
   const why =
     instances.length === 1
-      ? 'it was killed, is frozen or cannot reach the database: look at that process; its row is deleted after an hour'
-      : 'they were killed, are frozen or cannot reach the database: look at them; their rows are deleted after an hour'
+      ? 'it was killed, is frozen or cannot reach the database: look at that process; it is listed for an hour'
+      : 'they were killed, are frozen or cannot reach the database: look at them; they are listed for an hour'
   return {
     severity: verdict === 'missed' ? 'warning' : 'info',
     message: `${base}; other instances send ${its} events`,

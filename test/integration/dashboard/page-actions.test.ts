@@ -138,6 +138,61 @@ describeWithChromium('on the page a person', () => {
     })
   })
 
+  it('retries the events that are ticked, and no others', async () => {
+    const [one, two, three, other] = await seed(fixture.sql, [
+      { status: 'dead_letter', attempts: 10, error: 'x', aggregateId: '1' },
+      { status: 'failed', attempts: 2, error: 'x', dueInSeconds: 3600, aggregateId: '2' },
+      { status: 'dead_letter', attempts: 10, error: 'x', aggregateId: '3' },
+      { status: 'dead_letter', attempts: 10, error: 'x', aggregateId: '4' },
+      { status: 'published', aggregateId: '5' },
+    ])
+    const page = await pages.open('/events')
+    const box = (aggregate: string) =>
+      page.getByRole('checkbox', { name: `OrderPlaced of order/${aggregate}` })
+    await box('1').focus()
+    await page.keyboard.press('Space')
+    await page.getByText('1 ticked').waitFor()
+    await box('3').click({ modifiers: ['Shift'] })
+    await page.getByText('3 ticked').waitFor()
+    await box('3').click()
+    expect(await page.getByRole('checkbox').count()).toBe(5)
+    await page.getByRole('button', { name: 'Retry 2' }).click()
+    await dialogOf(page)
+      .getByText('2 dead letters and failing events: those that you ticked')
+      .waitFor()
+    await dialogOf(page).getByRole('button', { name: 'Retry 2' }).click()
+    await outcomeOf(page, '2 events go out again.')
+    await page.getByRole('group', { name: 'Ticked events' }).waitFor({ state: 'detached' })
+    expect(await statuses()).toMatchObject({
+      [one!]: 'pending',
+      [three!]: 'dead_letter',
+      [other!]: 'dead_letter',
+    })
+    const rows = await fixture.rows()
+    expect(rows.find(({ id }) => id === two)).toMatchObject({ available: true })
+  })
+
+  it('discards all that are ticked at once, and sees none ticked under another filter', async () => {
+    await seed(fixture.sql, [
+      { status: 'dead_letter', attempts: 10, error: 'x' },
+      { status: 'dead_letter', attempts: 10, error: 'x', type: 'OrderPaid' },
+      {},
+    ])
+    const page = await pages.open('/events')
+    const all = page.getByRole('checkbox', { name: 'All failures on this list' })
+    await all.click()
+    await page.getByText('2 ticked').waitFor()
+    await page.getByRole('button', { name: 'Dead letter', exact: true }).click()
+    await page.locator('.list-line').getByText('2 events', { exact: true }).waitFor()
+    expect(await all.isChecked()).toBe(false)
+    await all.click()
+    await page.getByRole('button', { name: 'Discard 2' }).click()
+    await dialogOf(page).getByRole('textbox').fill('discard')
+    await dialogOf(page).getByRole('button', { name: 'Discard 2' }).click()
+    await outcomeOf(page, '2 events were discarded.')
+    expect(Object.values(await statuses())).toEqual(['pending'])
+  })
+
   it('discards what the filter matches by status', async () => {
     const [failing, , other] = await seed(fixture.sql, [
       { status: 'failed', attempts: 2, error: 'x', dueInSeconds: 3600 },

@@ -155,6 +155,39 @@ describeWithChromium('the page', () => {
       .waitFor({ state: 'detached' })
   })
 
+  it('asks as often as a person chose, which the browser remembers, or only when told to', async () => {
+    const page = await pages.open()
+    await page.clock.install()
+    await page.reload()
+    const idle = page.getByRole('region', { name: 'Verdict' }).getByText('Idle')
+    await idle.waitFor()
+    let asked = 0
+    page.on('request', (request) => void (asked += request.url().includes('/overview') ? 1 : 0))
+    const asksWithin = async (ms: number) => {
+      const response = page.waitForResponse(/overview/)
+      await page.clock.runFor(ms)
+      await (await response).finished()
+    }
+    await asksWithin(5_000)
+    const rate = page.getByLabel('Refresh', { exact: true })
+    // A new rate begins with a look.
+    await Promise.all([page.waitForResponse(/overview/), rate.selectOption('1 min')])
+    asked = 0
+    await page.clock.runFor(50_000)
+    expect(asked).toBe(0)
+    await asksWithin(15_000)
+    await Promise.all([page.waitForResponse(/overview/), rate.selectOption('off')])
+    await page.reload()
+    await idle.waitFor()
+    asked = 0
+    await page.clock.runFor(600_000)
+    expect(asked).toBe(0)
+    await Promise.all([
+      page.waitForResponse(/overview/),
+      page.getByRole('button', { name: 'Refresh now' }).click(),
+    ])
+  })
+
   it('asks for nothing while its tab is hidden, and at once when it is seen again', async () => {
     const page = await pages.open()
     // So that the page's own timers are those of the clock.

@@ -94,6 +94,23 @@ describeWithChromium('on the page events are found', () => {
     expect(new URL(page.url()).hash).toBe('#/events?status=failed,dead_letter')
   })
 
+  it('with the help of values that the page has heard of', async () => {
+    await seed(fixture.sql, [
+      { type: 'OrderPaid', topic: 'payments', status: 'published' },
+      { type: 'OrderLost', topic: 'losses', status: 'dead_letter', error: 'x' },
+    ])
+    const page = await pages.open('/events')
+    expect(await found(page, 2)).toHaveLength(2)
+    const offered = (list: string) =>
+      page.evaluate<string[]>(
+        `[...document.querySelectorAll('#${list} option')].map(({ value }) => value)`,
+      )
+    expect(await page.getByLabel('Type', { exact: true }).getAttribute('list')).toBe('known-type')
+    expect(await offered('known-type')).toEqual(['OrderLost', 'OrderPaid'])
+    expect(await offered('known-topic')).toEqual(['losses', 'payments'])
+    expect(await offered('known-aggregateType')).toEqual(['order'])
+  })
+
   it('by the time of their save', async () => {
     await seed(fixture.sql, [
       { aggregateId: 'old', secondsAgo: 3 * 86_400, status: 'published' },

@@ -8,6 +8,7 @@ import type {
   EventContent,
   EventsAnswer,
   GroupsAnswer,
+  HistoryAnswer,
   Overview,
   PauseAnswer,
   Preview,
@@ -17,6 +18,8 @@ import type { OutboxOptions } from '../../../src/index.ts'
 import { clientOf, refused } from '../../support/dashboard-client.ts'
 import { recordingLogger } from '../../support/doubles/recording-logger.ts'
 import { useFixture } from '../../support/fixture.ts'
+import { newEvent } from '../../support/doubles/sample-events.ts'
+import { nextEvent } from '../../support/timing/wait-until.ts'
 import { seed } from '../../support/seeded-events.ts'
 
 const fixture = useFixture()
@@ -57,6 +60,7 @@ describe('overview', () => {
       sampleMs: 5_000,
       samples: [{ pending: 1, dead: 1 }],
       latency: [{ type: 'OrderPlaced', events: 1 }],
+      types: ['OrderPlaced'],
     })
     expect(body.oldestMs).toBeGreaterThanOrEqual(120_000)
     expect(body.findings.map(({ kind }) => kind)).toEqual(['no-instance', 'lag', 'dead', 'paused'])
@@ -68,6 +72,36 @@ describe('overview', () => {
   it('says that a person may only look', async () => {
     const { get } = open({ authorize: () => ({ by: 'ada' }) })
     expect((await get<Overview>('overview')).body.acting).toBeNull()
+  })
+})
+
+describe('history', () => {
+  it('shows what an instance did before, after it has stopped and to another process', async () => {
+    const writer = open()
+    await writer.outbox.start()
+    const published = nextEvent(writer.outbox.events, 'event:published')
+    await writer.outbox.withOutbox(async (_, emit) => emit(newEvent({ type: 'OrderPlaced' })))
+    await published
+    // What the page looks at is remembered too.
+    await writer.get<Overview>('overview')
+    await writer.outbox.stop()
+    const { get } = open()
+    const { status, body } = await get<HistoryAnswer>('history')
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ stepMs: 60_000, topics: ['order'] })
+    expect(body.instances).toMatchObject([{ state: 'stopped' }])
+    const events = body.samples.reduce((sum, { immediate }) => sum + immediate! * 60, 0)
+    expect(events).toBeCloseTo(1)
+    expect(body.samples.at(-1)).toMatchObject({ pending: 0, dead: 0 })
+    const of = async (query: string) => {
+      const { body: filtered } = await get<HistoryAnswer>(`history?${query}`)
+      return filtered.samples.reduce((sum, { immediate }) => sum + immediate! * 60, 0)
+    }
+    expect(await of('topic=order')).toBeCloseTo(1)
+    expect(await of('topic=payments')).toBe(0)
+    expect(await of(`instance=${body.instances[0]!.id}`)).toBeCloseTo(1)
+    expect(await of('instance=another')).toBe(0)
+    expect(await get('history?colour=red')).toMatchObject(refused(400, 'BAD_REQUEST'))
   })
 })
 

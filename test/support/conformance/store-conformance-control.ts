@@ -1,7 +1,11 @@
 // What every store has to do for operators: pauses, and the rows of the instances that run.
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import type { InstanceHistory, InstanceReport, OwnInstance } from '../../../src/store/outbox/control-store.ts'
+import type {
+  InstanceHistory,
+  InstanceReport,
+  OwnInstance,
+} from '../../../src/store/outbox/control-store.ts'
 import { waitUntil } from '../timing/wait-until.ts'
 import type { TestedStore } from './store-under-test.ts'
 

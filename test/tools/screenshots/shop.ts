@@ -2,6 +2,7 @@
 // one instance that was killed.
 import { randomUUID } from 'node:crypto'
 import type postgres from 'postgres'
+import { HISTORY_MINUTES, type InstanceHistory } from '../../../src/store/outbox/control-store.ts'
 
 export async function fillShop(sql: postgres.Sql): Promise<void> {
   await fill(sql, 24_000, PUBLISHED)
@@ -143,8 +144,21 @@ async function addInstance(
   }
   await sql`
     insert into outbox_instances (id, worker_id, host, pid, version, started_at, seen_at, publishers, immediate, poller,
-      settings, report)
+      settings, report, history, history_at)
     values (${randomUUID()}, ${name}, ${name}, 1, '0.1.0', now() - interval '5 h',
       now() - ${secondsAgo}::int * interval '1 s', ${JSON.stringify(publishers)}::text::json, true, true, '{}',
-      ${JSON.stringify(report)}::text::json)`
+      ${JSON.stringify(report)}::text::json, ${JSON.stringify(HISTORY)}::text::json,
+      now() - ${secondsAgo}::int * interval '1 s')`
+}
+
+/** Three calm hours. */
+const HISTORY: InstanceHistory = {
+  topics: ['emails', 'invoices', 'orders', 'payments', 'shipments', 'stock'],
+  lastBeganMsAgo: 60_000,
+  minutes: Array.from({ length: HISTORY_MINUTES }, (_, minute) => ({
+    sent: [90, 20, 380, 160, 120, 150].map(
+      (mean, topic) => [topic, Math.round(mean + (mean / 3) * Math.sin(minute / 9)), 2, 0] as const,
+    ),
+    took: [3, 500, 4, 380, 5, 40],
+  })),
 }

@@ -127,7 +127,9 @@ it('is bounded: it tells the first twelve topics apart, and has no more than 75 
   const lifecycle = Array.from({ length: 15 }, (_, n) => `topic-${n}`)
   for (let minute = 0; minute < 200; minute += 1) {
     for (const topic of lifecycle) {
-      for (const latencyMs of [0.5, 2, 4, 7, 20, 40, 70, 200, 400, 800, 2_000, 4_000, 8_000, 40_000])
+      for (const latencyMs of [
+        0.5, 2, 4, 7, 20, 40, 70, 200, 400, 800, 2_000, 4_000, 8_000, 40_000,
+      ])
         publish(topic, 'immediate', latencyMs)
       publish(topic, 'fallback', null)
     }

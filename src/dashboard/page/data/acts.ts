@@ -162,9 +162,10 @@ function describe({ type, topic, aggregateType, aggregateId, error, ...rest }: S
     aggregateType && `of ${aggregateType}`,
     aggregateId && `with the id ${aggregateId}`,
     error && `with the error “${error}”`,
+    rest.id && rest.id.length > 1 && 'those that you ticked',
     rest.savedSince && `saved since ${rest.savedSince}`,
     rest.savedBefore && `saved before ${rest.savedBefore}`,
-  ].filter((part) => part !== undefined && part !== '')
+  ].filter((part) => part !== undefined && part !== '' && part !== false)
   return parts.length > 0 ? `: ${parts.join(' ')}` : ''
 }
 

@@ -1,9 +1,8 @@
-// Loads something now and every few seconds, while the tab is visible. A failure keeps the last response, so that the page
+// Loads something now and as often as a person chose, while the tab is visible. A failure keeps the last response, so that the page
 // shows old data with its age and not nothing.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from './client.ts'
-
-const REFRESH_MS = 5000
+import { onRefresh, useRefreshRate } from './refresh.ts'
 
 export interface Polled<T> {
   readonly data: T | null
@@ -14,12 +13,14 @@ export interface Polled<T> {
   readonly refresh: () => void
 }
 
-/** `key` identifies what is loaded: with another key the last response is forgotten. */
+/** `key` identifies what is loaded: with another key the last response is forgotten. `leastMs`: not more often than this. */
 export function usePoll<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,
-  everyMs = REFRESH_MS,
+  leastMs = 0,
 ): Polled<T> {
+  const [rate] = useRefreshRate()
+  const everyMs = rate === 0 ? null : Math.max(leastMs, rate * 1_000)
   const [state, setState] = useState<Omit<Polled<T>, 'refresh'> & { key: string }>(nothingOf(key))
   const latest = useRef(load)
   latest.current = load
@@ -50,20 +51,22 @@ export function usePoll<T>(
       if (isWanted) {
         isWanted = false
         void run()
-      } else if (!document.hidden && !ended.signal.aborted) {
+      } else if (everyMs !== null && !document.hidden && !ended.signal.aborted) {
         timer = setTimeout(run, everyMs)
       }
     }
     const onVisibility = () => {
       if (document.hidden) clearTimeout(timer)
-      else void run()
+      else if (everyMs !== null) void run()
     }
+    const stopListening = onRefresh(() => void run())
     refresh.current = () => void run()
     document.addEventListener('visibilitychange', onVisibility)
     void run()
     return () => {
       ended.abort()
       clearTimeout(timer)
+      stopListening()
       document.removeEventListener('visibilitychange', onVisibility)
     }
   }, [key, everyMs])

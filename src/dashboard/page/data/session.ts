@@ -2,13 +2,14 @@
 // first.
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
-import type { Overview, Sample } from '../../api.ts'
+import type { EventShown, Overview } from '../../api.ts'
 import type { Act } from './acts.ts'
 import type { Polled } from './poll.ts'
+import type { Point } from './samples.ts'
 
 export interface Session {
   readonly overview: Polled<Overview>
-  readonly samples: readonly Sample[]
+  readonly samples: readonly Point[]
   /** Whether this person may act; false until the server has said so. */
   readonly mayAct: boolean
   /** Asks, acts, and shows the outcome; true if it was done. */
@@ -30,4 +31,15 @@ export function knownTopics(overview: Overview | null): string[] {
     ...(overview?.pauses ?? []).flatMap(({ topic }) => (topic === null ? [] : [topic])),
   ]
   return [...new Set(topics)].toSorted()
+}
+
+/** What to offer while a person fills in a filter: what the page has heard of, without asking the server. */
+export function knownValues(overview: Overview | null, events: readonly EventShown[] = []) {
+  const valuesOf = (name: 'type' | 'topic' | 'aggregateType', known: readonly string[] = []) =>
+    [...new Set([...known, ...events.map((event) => event[name])])].toSorted()
+  return {
+    type: valuesOf('type', overview?.types),
+    topic: valuesOf('topic', knownTopics(overview)),
+    aggregateType: valuesOf('aggregateType'),
+  }
 }

@@ -28,6 +28,7 @@ const SHAPES = {
   failed: 'M13.5 8a5.5 5.5 0 1 1-1.7-4M13.5 1.5v3h-3',
   published: 'M2.5 8.5 6 12l7.5-8',
   dead_letter: 'M2.5 2.5h11v11h-11zM5.7 5.7l4.6 4.6M10.3 5.7l-4.6 4.6',
+  refresh: 'M13.5 8a5.5 5.5 0 1 1-1.7-4M13.5 1.5v3h-3',
   check: 'M2.5 8.5 6 12l7.5-8',
   remove: 'M4 4l8 8M12 4l-8 8',
 } as const

@@ -1,11 +1,11 @@
-// One plot on a canvas, of the last hour or of as much of it as is known. Its legend has a fixed place for each value, of the moment under the pointer or the newest one;
-// all plots share the pointer's moment.
+// One plot on a canvas. Its legend has a fixed place for each value, of the moment under the pointer or the newest one; all plots
+// share the pointer's moment.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
 import type { Sample } from '../../api.ts'
 import { databaseNow } from '../data/clock.ts'
 import { clockTime } from '../data/format.ts'
-import { columnsOf, spanOf } from '../data/samples.ts'
+import { columnsOf, type Point } from '../data/samples.ts'
 import { useIsDark } from '../data/theme.ts'
 
 export interface Line {
@@ -21,8 +21,10 @@ export interface Line {
 export interface PlotProps {
   readonly title: string
   readonly lines: readonly Line[]
-  readonly samples: readonly Sample[]
-  readonly sampleMs: number
+  readonly points: readonly Point[]
+  readonly spanMs: () => number
+  /** What stands where there is nothing to draw. */
+  readonly empty: string
   /** The smallest upper end of the axis, so that nothing is not drawn as much. */
   readonly atLeast: number
   readonly format: (value: number) => string
@@ -35,20 +37,20 @@ const HEIGHT = 150
 const SYNC = uPlot.sync('samples')
 
 export function Plot(props: PlotProps) {
-  const { title, lines, samples, sampleMs, format } = props
+  const { title, lines, points, spanMs, format } = props
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
   const [index, setIndex] = useState<number | null>(null)
   const isDark = useIsDark()
   const reads = lines.map(({ read }) => read)
-  const data = columnsOf(samples, sampleMs, reads)
+  const data = columnsOf(points, reads)
   const latest = useRef(data)
   latest.current = data
-  const shown = useRef(samples)
-  shown.current = samples
+  const span = useRef(spanMs)
+  span.current = spanMs
   const range = (): [number, number] => {
     const now = databaseNow()
-    return [(now - spanOf(shown.current, now)) / 1000, now / 1000]
+    return [(now - span.current()) / 1000, now / 1000]
   }
 
   useEffect(() => {
@@ -66,9 +68,10 @@ export function Plot(props: PlotProps) {
       made.destroy()
     }
   }, [isDark])
-  useEffect(() => plot.current?.setData(latest.current), [samples])
+  useEffect(() => plot.current?.setData(latest.current), [points, spanMs])
 
-  const at = index ?? data[0].length - 1
+  const isEmpty = data.slice(1).every((values) => values.every((value) => value === null))
+  const at = index ?? newestOf(data)
   const values = lines.map((_, line) => data[line + 1]?.[at])
   const texts = values.map((value) => (value == null ? '–' : format(value)))
   const summary = lines.map(({ name }, line) => `${name} ${texts[line]}`).join(', ')
@@ -85,10 +88,15 @@ export function Plot(props: PlotProps) {
           ))}
         </dl>
       </figcaption>
-      <div ref={host} class="canvas" role="img" aria-label={`${title}, last hour: ${summary}`} />
-      {data[0].length === 0 && <p class="plot-empty">No samples yet</p>}
+      <div ref={host} class="canvas" role="img" aria-label={`${title}: ${summary}`} />
+      {isEmpty && <p class="plot-empty">{props.empty}</p>}
     </figure>
   )
+}
+
+/** The newest moment of which something is known. */
+function newestOf([times, ...columns]: ReturnType<typeof columnsOf>): number {
+  return times.findLastIndex((_, n) => columns.some((values) => values[n] != null))
 }
 
 function optionsOf(
@@ -121,7 +129,7 @@ function optionsOf(
         size: 24,
         gap: 2,
         space: 70,
-        incrs: [1, 2, 5, 10, 20, 30].map((minutes) => minutes * 60),
+        incrs: [1, 2, 5, 10, 20, 30, 60].map((minutes) => minutes * 60),
         values: (_, splits) => splits.map((at) => clockTime(at * 1000)),
       },
       {

@@ -4,6 +4,8 @@ import type { ComponentChildren } from 'preact'
 export interface Column<T> {
   readonly name: string
   readonly cell: (item: T) => ComponentChildren
+  /** Stands in the place of the name. */
+  readonly head?: ComponentChildren
   /** `number` is set flush right; `main` takes what is left of the line. */
   readonly kind?: 'number' | 'main'
   /** Left out on a phone. */
@@ -30,7 +32,7 @@ export function Table<T>(props: {
         <tr role="row">
           {columns.map((column) => (
             <th key={column.name} role="columnheader" scope="col" class={classOf(column)}>
-              {column.name}
+              {column.head ?? column.name}
             </th>
           ))}
         </tr>

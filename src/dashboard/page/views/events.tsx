@@ -1,4 +1,4 @@
-// Find events: the filter is the address, so a link shows the same list to another person.
+// Find events: the filter is the address, so a link shows the same list to somebody else. What is ticked is this person's alone.
 import { useState } from 'preact/hooks'
 import { discard, moveTo, retry } from '../data/acts.ts'
 import { databaseNow } from '../data/clock.ts'
@@ -9,13 +9,18 @@ import { linkTo, replaceAddress } from '../data/route.ts'
 import { knownTopics, useSession } from '../data/session.ts'
 import { Failed, Loading, Notice } from '../parts/notice.tsx'
 import { ViewHead } from '../parts/panel.tsx'
-import { EventTable } from './event-table.tsx'
+import { canBeTicked, EventTable } from './event-table.tsx'
 import { FilterForm } from './filter-form.tsx'
+import { TickedBar } from './ticked-bar.tsx'
 
 export function EventsView({ query }: { query: string }) {
   const filter = parseFilter(query)
   const list = useEventList(filter)
   const [isOpen, setOpen] = useState(false)
+  const { mayAct } = useSession()
+  const [ticked, setTicked] = useTicked(query)
+  // An event that went out meanwhile is a failure no more.
+  const chosen = list.events.filter((event) => ticked.has(event.id) && canBeTicked(event))
   const isEmpty = list.events.length === 0
   return (
     <>
@@ -27,6 +32,7 @@ export function EventsView({ query }: { query: string }) {
         filter={filter}
         isOpen={isOpen}
         toggleOpen={() => setOpen(!isOpen)}
+        events={list.events}
         change={(changed) => replaceAddress(linkTo('events', formatFilter(changed)))}
       />
       <div class="list-line">
@@ -41,7 +47,7 @@ export function EventsView({ query }: { query: string }) {
       </div>
       <div class={`panel ${list.isLoading ? 'is-loading' : ''}`} aria-busy={list.isLoading}>
         {!isEmpty ? (
-          <EventTable events={list.events} />
+          <EventTable events={list.events} {...(mayAct && { ticked, tick: setTicked })} />
         ) : list.error ? (
           <Failed error={list.error} retry={list.reload} />
         ) : list.isLoading ? (
@@ -56,9 +62,25 @@ export function EventsView({ query }: { query: string }) {
           </Notice>
         )}
       </div>
+      {chosen.length > 0 && (
+        <TickedBar
+          ids={chosen.map(({ id }) => id)}
+          untick={() => setTicked(NONE)}
+          reload={list.reload}
+        />
+      )}
       <Further list={list} />
     </>
   )
+}
+
+const NONE: ReadonlySet<string> = new Set()
+
+/** The ids of events. Another filter unticks them. */
+function useTicked(query: string) {
+  const [ticked, setTicked] = useState({ query, ids: NONE })
+  const ids = ticked.query === query ? ticked.ids : NONE
+  return [ids, (changed: ReadonlySet<string>) => setTicked({ query, ids: changed })] as const
 }
 
 function Further({ list }: { list: ReturnType<typeof useEventList> }) {

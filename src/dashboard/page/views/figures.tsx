@@ -1,28 +1,31 @@
 // The five figures to know by heart, each with its unit and where it is heading. Every figure has its place from the start.
 import type { ComponentChildren } from 'preact'
-import type { Overview, Sample } from '../../api.ts'
+import type { CountAnswer, Overview, Sample } from '../../api.ts'
+import { databaseNow } from '../data/clock.ts'
 import { count, duration, number, rate } from '../data/format.ts'
 import { linkTo } from '../data/route.ts'
-import { type Trend, trendOf } from '../data/samples.ts'
+import { type Point, type Trend, trendOf } from '../data/samples.ts'
 import { Icon } from '../parts/icon.tsx'
 
 interface Props {
   readonly overview: Overview | null
-  readonly samples: readonly Sample[]
+  readonly points: readonly Point[]
 }
 
-export function Figures({ overview, samples }: Props) {
-  const last = samples.at(-1)
-  const latency = samples.findLast((sample) => sample.latency !== null)?.latency
+export function Figures({ overview, points }: Props) {
+  // A rate takes two beats of an instance. Until then, there is what the instances wrote.
+  const rated = points.findLast((point) => sum(point) !== null)
+  const last = rated && isNew(rated) ? rated : undefined
+  const latency = points.findLast((point) => point.latency !== null)?.latency
   const oldest = overview && (overview.oldestMs === null ? 'none' : duration(overview.oldestMs))
   return (
     <section class="figures" aria-label="Key figures">
       <Figure
         name="Backlog"
         value={overview && count(overview.pending)}
-        unit="events"
+        unit={unitOf(overview?.pending)}
         link={linkTo('events', 'status=pending,failed&order=oldest')}
-        trend={trendOf(samples, ({ pending }) => pending)}
+        trend={trendOf(points, ({ pending }) => pending)}
         show={(by) => number(by)}
       >
         {overview &&
@@ -31,7 +34,7 @@ export function Figures({ overview, samples }: Props) {
       <Figure
         name="Oldest waits"
         value={oldest}
-        trend={trendOf(samples, ({ oldestMs }) => oldestMs)}
+        trend={trendOf(points, ({ oldestMs }) => oldestMs)}
         show={duration}
       >
         since it was saved
@@ -40,7 +43,7 @@ export function Figures({ overview, samples }: Props) {
         name="Throughput"
         value={last ? rateOf(sum(last)) : overview && '–'}
         unit="events/s"
-        trend={trendOf(samples, sum)}
+        trend={trendOf(points, sum)}
         show={rate}
         isNeutral
       >
@@ -49,7 +52,7 @@ export function Figures({ overview, samples }: Props) {
       <Figure
         name="Latency p95"
         value={latency ? duration(latency.p95Ms) : overview && '–'}
-        trend={trendOf(samples, (sample) => sample.latency?.p95Ms ?? null)}
+        trend={trendOf(points, (sample) => sample.latency?.p95Ms ?? null)}
         show={duration}
       >
         {latency ? `p50 ${duration(latency.p50Ms)}, COMMIT to ack` : 'COMMIT to ack'}
@@ -57,9 +60,9 @@ export function Figures({ overview, samples }: Props) {
       <Figure
         name="Dead letters"
         value={overview && count(overview.dead)}
-        unit="events"
+        unit={unitOf(overview?.dead)}
         link={linkTo('failures')}
-        trend={trendOf(samples, ({ dead }) => dead)}
+        trend={trendOf(points, ({ dead }) => dead)}
         show={(by) => number(by)}
       >
         {overview && `${count(overview.published)} published`}
@@ -112,8 +115,17 @@ function TrendLine(props: {
   )
 }
 
+/** Minutes come up to two minutes late. */
+function isNew({ at, stepMs }: Point): boolean {
+  return at >= databaseNow() - 3 * Math.max(stepMs, 60_000)
+}
+
 function sum({ immediate, fallback }: Sample): number | null {
   return immediate === null && fallback === null ? null : (immediate ?? 0) + (fallback ?? 0)
+}
+
+function unitOf(counted: CountAnswer | undefined): string {
+  return counted?.count === 1 ? 'event' : 'events'
 }
 
 function rateOf(value: number | null | undefined): string {

@@ -1,6 +1,7 @@
 // The fields of the filter. Each change goes into the address at once; texts when the field is left or Enter is pressed.
+import type { EventShown } from '../../api.ts'
 import { type EventFilter, isSpan, NO_FILTER, STATUSES, withText } from '../data/event-filter.ts'
-import { knownTopics, useSession } from '../data/session.ts'
+import { knownValues, useSession } from '../data/session.ts'
 import { STATUS_WORDS } from '../parts/badge.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { ActiveFilters } from './active-filters.tsx'
@@ -14,6 +15,8 @@ interface FormProps extends Props {
   /** Whether a phone shows the fields too. */
   readonly isOpen: boolean
   readonly toggleOpen: () => void
+  /** What the list shows. */
+  readonly events: readonly EventShown[]
 }
 
 const TEXTS = [
@@ -24,8 +27,12 @@ const TEXTS = [
   ['error', 'Error', 'timeout after <number> ms'],
 ] as const
 
-export function FilterForm({ filter, change, isOpen, toggleOpen }: FormProps) {
+export function FilterForm({ filter, change, isOpen, toggleOpen, events }: FormProps) {
   const { overview } = useSession()
+  const known: { [name in (typeof TEXTS)[number][0]]?: string[] } = knownValues(
+    overview.data,
+    events,
+  )
   const toggle = (status: (typeof STATUSES)[number]) =>
     change({
       ...filter,
@@ -73,7 +80,7 @@ export function FilterForm({ filter, change, isOpen, toggleOpen }: FormProps) {
             name={name}
             defaultValue={filter[name] ?? ''}
             placeholder={example}
-            list={name === 'topic' ? 'topics-known' : undefined}
+            list={known[name] && `known-${name}`}
             autocapitalize="none"
             spellcheck={false}
             onChange={({ currentTarget }) =>
@@ -82,11 +89,13 @@ export function FilterForm({ filter, change, isOpen, toggleOpen }: FormProps) {
           />
         </label>
       ))}
-      <datalist id="topics-known">
-        {knownTopics(overview.data).map((topic) => (
-          <option key={topic} value={topic} />
-        ))}
-      </datalist>
+      {Object.entries(known).map(([name, values]) => (
+        <datalist key={name} id={`known-${name}`}>
+          {values.map((value) => (
+            <option key={value} value={value} />
+          ))}
+        </datalist>
+      ))}
       <SavedFields filter={filter} change={change} />
       <label class="field">
         Order

@@ -1,6 +1,8 @@
-// The last hour in four plots that share a pointer.
-import type { Sample } from '../../api.ts'
+// The past in four plots that share a pointer: of everything, of one instance or of one topic.
+import type { HistoryAnswer } from '../../api.ts'
 import { duration, number, rate, shortNumber } from '../data/format.ts'
+import { type Choice, formatChoice, type Past, SPANS, type Span } from '../data/history.ts'
+import { linkTo, replaceAddress } from '../data/route.ts'
 import { type Line, Plot } from '../parts/plot.tsx'
 
 const BACKLOG: Line[] = [
@@ -33,12 +35,24 @@ for (const minutes of [0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 360, 720, 1440, 
 
 const perSecond = (value: number) => `${rate(value)}/s`
 
-export function History(props: { samples: readonly Sample[]; sampleMs: number }) {
+const SPAN_WORDS: Record<Span, string> = { '15m': '15 min', '1h': '1 hour', '3h': '3 hours' }
+
+export function History({ choice, past }: { choice: Choice; past: Past }) {
+  const isFiltered = choice.instance !== null || choice.topic !== null
+  const empty = past.answer.error
+    ? past.answer.error.message
+    : past.answer.data
+      ? 'No figures for this time'
+      : 'Loading…'
+  const ofAll = isFiltered ? ', whole table' : ''
+  const shared = { points: past.points, spanMs: past.spanMs, empty }
   return (
-    <section class="history" aria-label="The last hour">
+    <section class="history" aria-label="History">
+      <Chooser choice={choice} known={past.answer.data} />
       <Plot
-        {...props}
-        title="Backlog"
+        {...shared}
+        points={past.ofTable}
+        title={`Backlog${ofAll}`}
         lines={BACKLOG}
         atLeast={10}
         format={number}
@@ -46,8 +60,9 @@ export function History(props: { samples: readonly Sample[]; sampleMs: number })
         steps={WHOLE_STEPS}
       />
       <Plot
-        {...props}
-        title="Age of the oldest"
+        {...shared}
+        points={past.ofTable}
+        title={`Age of the oldest${ofAll}`}
         lines={AGE}
         atLeast={1000}
         format={duration}
@@ -55,7 +70,7 @@ export function History(props: { samples: readonly Sample[]; sampleMs: number })
         steps={TIME_STEPS}
       />
       <Plot
-        {...props}
+        {...shared}
         title="Throughput"
         lines={THROUGHPUT}
         atLeast={4}
@@ -63,14 +78,69 @@ export function History(props: { samples: readonly Sample[]; sampleMs: number })
         axis={(value) => `${shortNumber(value)}/s`}
       />
       <Plot
-        {...props}
+        {...shared}
         title="Latency, COMMIT to ack"
         lines={LATENCY}
         atLeast={10}
         format={duration}
         axis={duration}
         steps={TIME_STEPS}
+        {...(choice.topic !== null && { empty: 'Not known by topic' })}
       />
     </section>
+  )
+}
+
+function Chooser({ choice, known }: { choice: Choice; known: HistoryAnswer | null }) {
+  const change = (changed: Partial<Choice>) =>
+    replaceAddress(linkTo('overview', formatChoice({ ...choice, ...changed })))
+  const { instance, topic } = choice
+  const topics = known?.topics ?? []
+  const instances = known?.instances ?? []
+  return (
+    <div class="history-head">
+      <h2>History</h2>
+      <fieldset class="segments">
+        <legend class="visually-hidden">How far back</legend>
+        {(Object.keys(SPANS) as Span[]).map((span) => (
+          <button
+            key={span}
+            type="button"
+            aria-pressed={(choice.span ?? '1h') === span}
+            onClick={() => change({ span })}
+          >
+            {SPAN_WORDS[span]}
+          </button>
+        ))}
+      </fieldset>
+      <select
+        aria-label="Of which instance"
+        value={instance ?? ''}
+        onChange={({ currentTarget }) => change({ instance: currentTarget.value || null })}
+      >
+        <option value="">all instances</option>
+        {instance !== null && !instances.some(({ id }) => id === instance) && (
+          <option value={instance}>one without a history</option>
+        )}
+        {instances.map((one) => (
+          <option key={one.id} value={one.id}>
+            {one.workerId}
+            {one.state === 'running' ? '' : ` (${one.state})`}
+          </option>
+        ))}
+      </select>
+      <select
+        aria-label="Of which topic"
+        value={topic ?? ''}
+        onChange={({ currentTarget }) => change({ topic: currentTarget.value || null })}
+      >
+        <option value="">all topics</option>
+        {(topic === null || topics.includes(topic) ? topics : [topic, ...topics]).map((one) => (
+          <option key={one} value={one}>
+            {one}
+          </option>
+        ))}
+      </select>
+    </div>
   )
 }

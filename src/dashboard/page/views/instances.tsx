@@ -1,6 +1,7 @@
 // The processes that run an outbox on the table: are they there, what do they send, and what can they not reach?
 import type { InstanceShown } from '../../api.ts'
 import { duration, number } from '../data/format.ts'
+import { linkTo } from '../data/route.ts'
 import { useSession } from '../data/session.ts'
 import { Icon } from '../parts/icon.tsx'
 import { Loaded, Notice } from '../parts/notice.tsx'
@@ -58,11 +59,11 @@ const COLUMNS: readonly Column<InstanceShown>[] = [
   {
     name: 'Instance',
     isBare: true,
-    cell: ({ workerId, host, pid }) => (
+    cell: ({ id, workerId, host, pid }) => (
       <>
         <strong>{workerId}</strong>
         <p class="soft">
-          {host}, pid {pid}
+          {host}, pid {pid}, <a href={linkTo('overview', `span=3h&instance=${id}`)}>history</a>
         </p>
       </>
     ),

@@ -1,5 +1,7 @@
-// Is it well, and if not, where? The verdict first, then figures, the last hour, and where trouble would show.
+// Is it well, and if not, where? The verdict first, then figures, the last hours, and where trouble would show.
+import { parseChoice, usePast } from '../data/history.ts'
 import { judge } from '../data/verdict.ts'
+import { useRefreshRate } from '../data/refresh.ts'
 import { useSession } from '../data/session.ts'
 import { Figures } from './figures.tsx'
 import { History } from './history.tsx'
@@ -7,8 +9,12 @@ import { LatencyPanel, CircuitsPanel, PausesPanel, RunningPanel } from './overvi
 import { TopFailures } from './top-failures.tsx'
 import { VerdictBand } from './verdict-band.tsx'
 
-export function OverviewView() {
+export function OverviewView({ query }: { query: string }) {
   const { overview, samples } = useSession()
+  const [rate] = useRefreshRate()
+  const choice = parseChoice(query)
+  const isFiltered = choice.instance !== null || choice.topic !== null
+  const past = usePast(choice, samples)
   const { data, error, at, refresh } = overview
   // Nothing was ever seen, so there is nothing old to show.
   if (error && !data) {
@@ -19,7 +25,9 @@ export function OverviewView() {
         </h1>
         <VerdictBand verdict={judge(data, error)} findings={[]} at={at} />
         <p class="calm">
-          The page tries again every five seconds.
+          {rate === 0
+            ? 'The page does not try again by itself.'
+            : `The page tries again every ${rate} seconds.`}
           <button type="button" class="button button-small" onClick={refresh}>
             Try now
           </button>
@@ -33,8 +41,8 @@ export function OverviewView() {
         Overview
       </h1>
       <VerdictBand verdict={judge(data, error)} findings={data?.findings ?? []} at={at} />
-      <Figures overview={data} samples={samples} />
-      <History samples={samples} sampleMs={data?.sampleMs ?? 5000} />
+      <Figures overview={data} points={isFiltered ? samples : past.points} />
+      <History choice={choice} past={past} />
       <div class="columns">
         <div class="stack">
           <TopFailures />

@@ -1,13 +1,13 @@
 // Where one can go, with what waits there; how fresh the data is; who is looking.
 import { useEffect, useRef } from 'preact/hooks'
 import type { Overview } from '../../api.ts'
-import { useTick } from '../data/clock.ts'
-import { count, number, relative } from '../data/format.ts'
+import { count, number } from '../data/format.ts'
 import { linkTo, VIEWS, type ViewName } from '../data/route.ts'
 import { useSession } from '../data/session.ts'
 import { type Theme, useTheme } from '../data/theme.ts'
 import type { Verdict } from '../data/verdict.ts'
 import { Icon, type IconName } from '../parts/icon.tsx'
+import { Refresh } from './refresh.tsx'
 
 const WORDS: Record<ViewName, string> = {
   overview: 'Overview',
@@ -52,7 +52,7 @@ export function Sidebar({ view, verdict }: { view: ViewName; verdict: Verdict })
       </nav>
       <div class="sidebar-foot">
         <Role overview={overview.data} />
-        <Freshness />
+        <Refresh />
         <ThemeButton />
       </div>
     </header>
@@ -95,13 +95,6 @@ function Role({ overview }: { overview: Overview | null }) {
       <span class="soft role-why">The server lets you look, not act.</span>
     </p>
   )
-}
-
-function Freshness() {
-  const { overview } = useSession()
-  useTick(1000)
-  if (overview.at === 0) return <p class="soft">&nbsp;</p>
-  return <p class="soft">Updated {relative(overview.at, Date.now())}</p>
 }
 
 function ThemeButton() {

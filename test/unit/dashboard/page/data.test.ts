@@ -1,6 +1,6 @@
 // What the page makes of what it is told, without a browser.
 import { describe, expect, it } from 'vitest'
-import type { EventAnswer, Overview, Sample } from '../../../../src/dashboard/api.ts'
+import type { EventAnswer, Overview } from '../../../../src/dashboard/api.ts'
 import { ApiError } from '../../../../src/dashboard/page/data/client.ts'
 import { splitCommands } from '../../../../src/dashboard/page/data/commands.ts'
 import {
@@ -14,6 +14,8 @@ import { parseRoute } from '../../../../src/dashboard/page/data/route.ts'
 import {
   addSamples,
   columnsOf,
+  joinHistory,
+  type Point,
   spanOf,
   trendOf,
 } from '../../../../src/dashboard/page/data/samples.ts'
@@ -129,7 +131,8 @@ it('finds the commands in a remedy', () => {
 })
 
 describe('samples', () => {
-  const sample = (at: number, pending = 0): Sample => ({
+  const sample = (at: number, pending = 0, stepMs = 5_000): Point => ({
+    stepMs,
     at,
     pending,
     dead: 0,
@@ -148,9 +151,28 @@ describe('samples', () => {
 
   it('leave a gap where none was taken', () => {
     const taken = [sample(0, 1), sample(5_000, 2), sample(60_000, 3)]
-    expect(columnsOf(taken, 5_000, [({ pending }) => pending])).toEqual([
+    expect(columnsOf(taken, [({ pending }) => pending])).toEqual([
       [0, 5, 32.5, 60],
       [1, 2, null, 3],
+    ])
+  })
+
+  it('of minutes are a line, beside those of seconds', () => {
+    const taken = [sample(0, 1, 60_000), sample(60_000, 2, 60_000), sample(115_000, 3)]
+    expect(columnsOf(taken, [({ pending }) => pending])[1]).toEqual([1, 2, 3])
+  })
+
+  it('of instances stand where the server of the page did not look', () => {
+    const minutes = [1, 2, 3, 4].map((minute) => sample(minute * 60_000, 10 * minute))
+    const seen = [sample(125_000), sample(130_000), sample(245_000)]
+    const joined = joinHistory({ samples: minutes, stepMs: 60_000 }, seen)
+    expect(joined.map(({ at, stepMs }) => [at, stepMs])).toEqual([
+      [60_000, 60_000],
+      [120_000, 60_000],
+      [125_000, 5_000],
+      [130_000, 5_000],
+      [240_000, 60_000],
+      [245_000, 5_000],
     ])
   })
 
