@@ -128,6 +128,7 @@ it('describes itself: where it runs, what it publishes, and the settings that al
       lockKeys: false,
       retention: 7 * 86_400_000,
       deadLetterTopic: null,
+      payloads: null,
       threshold: 9_000,
       cleanup: true,
     },
