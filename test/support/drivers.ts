@@ -66,6 +66,8 @@ function openClient(url: string, settings: Settings) {
   const client = postgres(url, {
     onnotice: () => {},
     backoff: () => 0,
+    // A connection that closes while it writes is of no use until its attempts to connect have timed out.
+    connect_timeout: 3,
     fetch_types: false,
     ...settings,
   })

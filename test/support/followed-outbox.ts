@@ -33,7 +33,7 @@ export async function startFollowed(
 ): Promise<FollowedOutbox> {
   const { handle, ...rest } = options
   const pair = await PostgresPair.start(kind)
-  const connection = connect(pair.url, { backoff: () => 0.05 })
+  const connection = connect(pair.url, { backoff: () => 0.05, connect_timeout: 3 })
   const { db, client } = connection
   const seen: Seen[] = []
   const note: Handler = async (event, context) => {

@@ -66,7 +66,7 @@ describeWithFilters('the database', () => {
         ({ message }: Error) => message.replaceAll(/\s+/g, ' '),
       )
     const create = createPublication(TABLE).replaceAll(/\s+/g, ' ')
-    const noSlot = `there is no replication slot ${slot}, so events that are saved now would not be sent; start the connector that aftercommit cdc-config prints; it creates the slot. If there was one before, send what was missed from the table first; docs/guides/cdc.md says how (a lost slot)`
+    const noSlot = `there is no replication slot ${slot}, so events that are saved now would not be sent; start the connector that aftercommit cdc-config prints; it creates the slot. If there was one before, send what was missed from the table first; see "a lost slot" in docs/guides/cdc.md`
     try {
       expect(await refusal()).toBe(`there is no publication "${publication}"; ${create} ${noSlot}`)
       await sql.unsafe(`create publication ${publication} for table outbox`)

@@ -113,7 +113,7 @@ it.each(SERVED_DRIVERS.map((driver) => [driver.name, driver] as const))(
 
 it('is told of in the log when it begins and when it is over, not once per try', async () => {
   const { proxy, url } = await proxyDatabase()
-  const proxied = connect(url, { backoff: () => 0 })
+  const proxied = connect(url, { backoff: () => 0, connect_timeout: 3 })
   const logger = recordingLogger()
   const outbox = fixture.handling(
     {},

@@ -23,7 +23,7 @@ async function mountDisk(megabytes: number): Promise<SmallDisk> {
 async function startServer(options: PostgresOptions = {}) {
   const server = await startPostgres(options)
   closing.push(() => server.stop())
-  const sql = openClient(server.url, { max: 1, backoff: () => 0.05 })
+  const sql = openClient(server.url, { max: 1, backoff: () => 0.05, connect_timeout: 3 })
   closing.push(() => sql.end({ timeout: 0 }))
   return { server, sql }
 }

@@ -21,7 +21,7 @@ let units: NumberedUnits | undefined
 beforeAll(async () => {
   const settings = { max_connections: String(SESSIONS), superuser_reserved_connections: '0' }
   server = await startPostgres({ settings })
-  sql = openClient(server.url, { max: 2, backoff: () => 0.05 })
+  sql = openClient(server.url, { max: 2, backoff: () => 0.05, connect_timeout: 3 })
 })
 afterEach(async () => {
   await units?.stop()
