@@ -75,6 +75,11 @@ export class Gate {
     return leases.isFresh(leased) && !pauses.isPaused(topic) && circuits.admit(topic)
   }
 
+  /** Rule 4 alone, once what came between admit() and the send is over. */
+  isFresh(leased: LeasedEvent): boolean {
+    return this.#parts.leases.isFresh(leased)
+  }
+
   /**
    * What the fallback may claim, except busy and paused topics: nothing, one probe, or all that is in reach and one probe
    * per topic due for it.

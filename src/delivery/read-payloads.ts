@@ -1,12 +1,13 @@
 // With the option payloads.read, the table does not hold what is sent. Reads a batch before any of it is sent. An event that
 // cannot be read fails by itself, and holds back the later ones of its lane as one that the publisher could not send would.
+// Reading takes time, and a function may be frozen meanwhile, so rule 4 is checked again after it.
 import { formatDuration } from '../checks/duration.ts'
 import { PublishError, withoutText } from '../errors.ts'
 import type { OutboxEvent } from '../event/event.ts'
 import type { PublishFailure, PublishResult } from '../event/publish-result.ts'
 import { type PayloadHook, readPayload } from '../event/stored-payload.ts'
 import { raceTimeout } from '../runtime/race-timeout.ts'
-import type { PublishRules } from '../publishers/publisher.ts'
+import { type PublishRules, TOOK_TOO_LONG } from '../publishers/publisher.ts'
 
 /** As long as a serializer has. Half of the time of a send at most, so that the rest is left for the broker. */
 const PATIENCE_MS = 3_000
@@ -15,20 +16,27 @@ export function readPatienceMs(timeoutMs: number): number {
   return Math.min(PATIENCE_MS, timeoutMs / 2)
 }
 
+export interface Reading {
+  readonly read: PayloadHook
+  readonly patienceMs: number
+  /** Whether the send of the event at this place may still begin. */
+  readonly mayBegin: (n: number) => boolean
+}
+
 /** Publishes what could be read. Returns one result per event, in the given order. */
 export async function publishRead(
   events: readonly OutboxEvent[],
-  read: PayloadHook,
-  patienceMs: number,
+  { read, patienceMs, mayBegin }: Reading,
   { deadLettersHold = false }: PublishRules,
   publish: (events: readonly OutboxEvent[]) => Promise<readonly PublishResult[]>,
 ): Promise<readonly PublishResult[]> {
   const answers = await Promise.all(events.map((event) => readInTime(event, read, patienceMs)))
   const failedLanes = new Map<number, PublishFailure>()
-  const entries = answers.map((answer, n): OutboxEvent | PublishFailure => {
+  const entries = answers.map((readEvent, n): OutboxEvent | PublishFailure => {
     const { lane } = events[n]!
     const failed = failedLanes.get(lane)
     if (failed) return { ...failed, kind: 'held' }
+    const answer = isFailure(readEvent) || mayBegin(n) ? readEvent : TOOK_TOO_LONG
     if (isFailure(answer) && (answer.kind !== 'permanent' || deadLettersHold)) {
       failedLanes.set(lane, answer)
     }

@@ -100,12 +100,14 @@ export class Sender {
   }
 
   #publish(batch: readonly LeasedEvent[]): Promise<readonly PublishResult[]> {
-    const { options } = this.#parts
+    const { options, gate } = this.#parts
     const events = batch.map(({ event }) => event)
     const read = options.payloads?.read
     if (!read) return this.#publishEvents(events)
     const publish = (readable: readonly OutboxEvent[]) => this.#publishEvents(readable)
-    return publishRead(events, read, this.#readPatienceMs, options, publish)
+    const mayBegin = (n: number) => gate.isFresh(batch[n]!)
+    const reading = { read, patienceMs: this.#readPatienceMs, mayBegin }
+    return publishRead(events, reading, options, publish)
   }
 
   async #publishEvents(events: readonly OutboxEvent[]): Promise<readonly PublishResult[]> {

@@ -196,6 +196,20 @@ it('gives up on a payload that cannot be read in time, and sends the others', as
   circuits.stop()
 })
 
+it('sends nothing whose lease went stale while payloads were read, nor what follows it in its lane', async () => {
+  const batch = [leased({ lane: 1 }), leased({ lane: 1 }), leased({ lane: 2, payload: '2' })]
+  const { sender, publisher } = setUp(acked, 30_000, {
+    read: async (stored) => {
+      // As after a function was frozen in the middle of the call.
+      batch[0]!.deadline = performance.now() + 100
+      return stored
+    },
+  })
+  await sender.send(batch)
+  expect(publisher.batches).toEqual([[2]])
+  expect(batch.map(({ outcome }) => outcome!.kind)).toEqual(['untried', 'untried', 'published'])
+})
+
 it('takes a failure that blames the topic for an answer of the broker', async () => {
   const { sender, circuits } = setUp(() => failedAs('transient', 'topic'))
   circuits.failed(null, new Error('away'))
