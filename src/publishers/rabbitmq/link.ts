@@ -41,10 +41,13 @@ export class RabbitLink {
   async disconnect(): Promise<void> {
     const current = this.#current
     this.#current = null
-    await current?.catch(() => {})
-    // Not those that another outbox opens meanwhile.
-    const open = [...this.#connections]
-    await Promise.all(open.map((connection) => connection.close()))
+    // Not those that another outbox opens meanwhile, also while the last one is still connecting.
+    const open = new Set(this.#connections)
+    await current?.then(
+      (connection) => open.add(connection),
+      () => {},
+    )
+    await Promise.all([...open].map((connection) => connection.close()))
     for (const connection of open) this.#connections.delete(connection)
   }
 

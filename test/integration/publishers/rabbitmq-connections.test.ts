@@ -98,6 +98,30 @@ describeWithRabbit('the connections of rabbitmqPublisher', () => {
     expect([made, closed]).toEqual([2, 2])
   })
 
+  it('keeps a connection that another outbox opens while the last one to stop still connects', async () => {
+    const isSlow = defer()
+    let made = 0
+    const closed: number[] = []
+    const publisher = rabbitmqPublisher({
+      connect: async () => {
+        const mine = (made += 1)
+        if (mine === 1) await isSlow.promise
+        const connection = await connect(rabbitUrl())
+        connection.on('close', () => closed.push(mine))
+        return connection
+      },
+    })
+    const connecting = publisher.connect!().catch(() => {})
+    const closing = publisher.disconnect!()
+    const queue = await far.declareQueue()
+    expect(verdicts(await publisher.publish([outboxEvent({ topic: queue })]))).toEqual(['ok'])
+    isSlow.resolve()
+    await Promise.all([connecting, closing])
+    expect(closed).toEqual([1])
+    await publisher.disconnect!()
+    expect(closed).toEqual([1, 2])
+  })
+
   it('opens one connection however many send at once, and one more after it died', async () => {
     const made: ChannelModel[] = []
     const publisher = rabbitmqPublisher({
