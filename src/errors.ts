@@ -142,7 +142,8 @@ function readSafely(read: () => string): string {
 export function withoutText(thrown: unknown): Error {
   const safe = new Error('the message is left out because it may quote the payload')
   if (!(thrown instanceof Error)) return safe
-  const { name, message, stack = '' } = thrown
+  const read = (field: 'name' | 'message' | 'stack') => readSafely(() => thrown[field] as string)
+  const [name, message, stack] = [read('name'), read('message'), read('stack')]
   const frames = stack.indexOf(`${message}\n    at `)
   safe.name = name
   safe.stack = `${name}: ${safe.message}${frames < 0 ? '' : stack.slice(frames + message.length)}`

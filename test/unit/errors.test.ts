@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { describeError, messageOf } from '../../src/errors.ts'
+import { describeError, messageOf, withoutText } from '../../src/errors.ts'
 
 it('describes anything that was thrown, in text that Postgres can store', () => {
   expect(describeError(new TypeError('no'))).toBe('TypeError: no')
@@ -20,6 +20,17 @@ const UNREADABLE = [
 it.each(UNREADABLE)('reads even what cannot be turned into text', (thrown) => {
   expect(describeError(thrown)).toBe('a thrown value that cannot be read')
   expect(messageOf(thrown)).toBe('a thrown value that cannot be read')
+})
+
+it('leaves the message out of an error and keeps its place, whatever its fields are', () => {
+  const secret = new RangeError('hunter2\n    at work')
+  const safe = withoutText(secret)
+  expect(safe).toMatchObject({ name: 'RangeError' })
+  expect(safe.stack).toMatch(/errors\.test\.ts/)
+  expect(`${safe.message} ${safe.stack}`).not.toContain('hunter2')
+  const without = Object.assign(new TypeError('hunter2'), { stack: null })
+  expect(withoutText(without)).toMatchObject({ name: 'TypeError' })
+  for (const thrown of UNREADABLE) expect(withoutText(thrown)).toBeInstanceOf(Error)
 })
 
 it('cuts long texts without leaving half a character behind', () => {
