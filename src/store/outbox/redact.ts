@@ -5,7 +5,14 @@ import { sql } from '../../drivers/sql.ts'
 import { run } from '../database.ts'
 import type { EventFilter } from './browse-store.ts'
 import { fieldsOf, idsOf } from './event-filter.ts'
-import { type AnyNumber, DEAD_LETTER_COPY, encodeArray, hiddenLimit, isUnfinished } from './rows.ts'
+import {
+  type AnyNumber,
+  DEAD_LETTER_COPY,
+  encodeArray,
+  hiddenLimit,
+  isUnfinished,
+  OUT_OF_HANDS,
+} from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
 /** What becomes of an event. */
@@ -35,6 +42,8 @@ const ERROR_HEADER = 'dead-letter-error'
 export function redactStatement({ db, outbox }: StatementContext) {
   const isCopy = sql`o.aggregate_type = ${DEAD_LETTER_COPY}::text`
   const isFree = sql`(o.lease_token is null or o.available_at <= clock_timestamp())`
+  // What rests or was put off would look leased.
+  const isDue = sql`${isUnfinished(sql`o`)} and o.available_at <= clock_timestamp()`
   return async (
     filter: EventFilter,
     { payload, headers, unsent }: Redaction,
@@ -67,7 +76,8 @@ export function redactStatement({ db, outbox }: StatementContext) {
           update ${outbox} o set payload = ${payload}::text::json,
             headers = coalesce((select json_object_agg(h.key, h.value) from json_each(o.headers) h
               where h.key <> all (${encodeArray([ERROR_HEADER, ...headers])}::text::text[])), '{}'),
-            last_error = case when o.last_error is not null then 'redacted' end, updated_at = clock_timestamp()
+            last_error = case when o.last_error is not null then 'redacted' end,
+            lease_token = case when ${isDue} then ${OUT_OF_HANDS} end, updated_at = clock_timestamp()
           from chosen where o.id = chosen.id returning o.id
         )
         select (select count(*) from matched)::int as matched, (select count(*) from redacted)::int as redacted,

@@ -3,7 +3,7 @@
 // (horizon.ts), and would miss an older time. It keeps its lane, and so its place among the events that are moved with it.
 import { sql } from '../../drivers/sql.ts'
 import { run } from '../database.ts'
-import { type AnyNumber, hiddenLimit, isDueIndexed, isUnfinished } from './rows.ts'
+import { type AnyNumber, hiddenLimit, isDueIndexed, isUnfinished, OUT_OF_HANDS } from './rows.ts'
 import type { StatementContext } from './statement.ts'
 
 /** A time with its microseconds, and the seq: where a page ended. */
@@ -50,7 +50,7 @@ export function rerouteStatement({ db, outbox }: StatementContext) {
             and ${isUnfinished(sql`o`)} and (o.lease_token is null or o.available_at <= clock_timestamp())
           order by o.seq for update
         ), moved as (
-          update ${outbox} o set topic = ${to}::text, available_at = clock_timestamp(), lease_token = null,
+          update ${outbox} o set topic = ${to}::text, available_at = clock_timestamp(), lease_token = ${OUT_OF_HANDS},
             updated_at = clock_timestamp()
           from chosen where o.id = chosen.id returning o.id
         )

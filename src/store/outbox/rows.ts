@@ -45,6 +45,12 @@ export const isOneOf = (ids: readonly string[]) =>
  */
 export const hiddenLimit = (most: number) => sql`(select ${most}::int)`
 
+/**
+ * The token of a row that was changed while no process held it: a lease that nobody has, and that is over where the row is due.
+ * So a process that had the event in its memory neither leases it as it was (lease.ts) nor records a late failure.
+ */
+export const OUT_OF_HANDS = sql`gen_random_uuid()`
+
 /** The aggregate type of copies for the dead-letter topic. A copy that dies holds nothing back. */
 export const DEAD_LETTER_COPY = 'aftercommit.dead_letter'
 

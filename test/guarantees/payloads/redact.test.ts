@@ -1,9 +1,13 @@
 // outbox.redact(): what published events and dead letters say of a person is erased, and what still has to go out is left.
+import { randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
+import { databaseOf } from '../../../src/drivers/database-of.ts'
+import { executorOf } from '../../../src/drivers/own-transaction.ts'
+import { prepareEvent } from '../../../src/event/prepare.ts'
 import type { Outbox } from '../../../src/index.ts'
 import { recordingLogger } from '../../support/doubles/recording-logger.ts'
-import { newEvent } from '../../support/doubles/sample-events.ts'
+import { lenientRules, newEvent } from '../../support/doubles/sample-events.ts'
 import { acked, failedAs, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
 import { describeEach } from '../../support/fixture.ts'
 import { drizzleOnPostgresJs, onNodePostgres } from '../../support/drivers.ts'
@@ -76,6 +80,42 @@ describeEach([drizzleOnPostgresJs, onNodePostgres], (fixture) => {
     expect(await naming()).toBe(1)
     await outbox.drain()
     expect(publisher.batches).toEqual([[null]])
+  })
+
+  it('lets no process send or record what it had in its memory before', async () => {
+    const publisher = scriptedPublisher(acked)
+    const outbox = newOutbox({ publisher })
+    const store = fixture.store()
+    const lease = { token: randomUUID(), workerId: 'test', ms: 60_000 }
+    const payload = { name: 'Jane Doe' }
+    const [first, late] = [1, 2].map(() =>
+      prepareEvent(newEvent({ ...person, payload }), lenientRules),
+    )
+    // Just committed, in a transaction of the application, and about to be leased.
+    await databaseOf(fixture.db).begin(({ tx }) => store.saveIn(executorOf(tx), [first!], 'test'))
+    // Sent under a lease that is over.
+    await store.save(databaseOf(fixture.db), [late!], { ...lease, ms: 1 })
+    await waitUntil(
+      async () => (await outbox.redact({ id: late!.id }, { unsent: true })).redacted === 1,
+      { message: 'its lease is over' },
+    )
+    expect(await outbox.redact({ id: first!.id }, { unsent: true })).toEqual({
+      redacted: 1,
+      left: 0,
+    })
+    expect(await store.lease([first!], lease)).toEqual([])
+    const failure = {
+      status: 'failed',
+      counts: true,
+      delayMs: 0,
+      copyId: null,
+      copyLane: null,
+    } as const
+    const ref = { id: late!.id, token: lease.token }
+    await store.recordFailed([{ ...ref, ...failure, error: 'Jane Doe is not known' }])
+    expect(await naming()).toBe(0)
+    await outbox.drain()
+    expect(publisher.batches).toEqual([[null, null]])
   })
 
   it('leaves a dead letter that is being retried', async () => {

@@ -61,6 +61,13 @@ export function describeReroute<TTx>(tested: TestedStore<TTx>): void {
       expect(payloadsOf(await claim())).toEqual(['late'])
     })
 
+    it('takes what the process that saved it was about to lease, after a transaction of the application', async () => {
+      const events = await save([mistyped('just committed')])
+      expect(await store().reroute(TOPICS, PAGE)).toMatchObject({ moved: 1, held: 0 })
+      expect(await store().lease(events, leased())).toEqual([])
+      expect(await claimDue()).toMatchObject([{ id: events[0]!.id, topic: TOPICS.to }])
+    })
+
     it('makes what rests due now, with the attempts that it has had', async () => {
       await save([mistyped('resting')])
       const lease = leased()
