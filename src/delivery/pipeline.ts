@@ -167,6 +167,7 @@ export class Pipeline {
 
   async close(): Promise<void> {
     this.circuits.stop()
+    this.#sender.close()
     const { publisher } = this.#destination
     if (!endUse(publisher, this)) return
     try {

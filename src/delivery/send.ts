@@ -44,6 +44,7 @@ export class Sender {
   /** 0: the table holds what is sent. */
   readonly #readPatienceMs: number
   readonly #lateAnswers = new Set<Promise<void>>()
+  #closings = 0
 
   constructor(parts: SenderParts) {
     this.#parts = parts
@@ -82,6 +83,11 @@ export class Sender {
     await Promise.all(this.#lateAnswers)
   }
 
+  /** The publisher is about to be closed. What is still being read is given back: its send would open what is never closed. */
+  close(): void {
+    this.#closings += 1
+  }
+
   /** #publish(), as the telemetry and the lifecycle events see it. */
   #watchedPublish(batch: readonly LeasedEvent[]): Promise<readonly PublishResult[]> {
     const { name, publisher, options, lifecycle } = this.#parts
@@ -105,7 +111,8 @@ export class Sender {
     const read = options.payloads?.read
     if (!read) return this.#publishEvents(events)
     const publish = (readable: readonly OutboxEvent[]) => this.#publishEvents(readable)
-    const mayBegin = (n: number) => gate.isFresh(batch[n]!)
+    const closings = this.#closings
+    const mayBegin = (n: number) => closings === this.#closings && gate.isFresh(batch[n]!)
     const reading = { read, patienceMs: this.#readPatienceMs, mayBegin }
     return publishRead(events, reading, options, publish)
   }

@@ -210,6 +210,20 @@ it('sends nothing whose lease went stale while payloads were read, nor what foll
   expect(batch.map(({ outcome }) => outcome!.kind)).toEqual(['untried', 'untried', 'published'])
 })
 
+it('sends nothing that is read only after the publisher was closed, and sends what comes then', async () => {
+  const plain = defer<string>()
+  const { sender, publisher } = setUp(acked, 30_000, { read: () => plain.promise })
+  const [one, next] = [leased(), leased()]
+  const sending = sender.send([one])
+  sender.close()
+  plain.resolve('"read"')
+  await sending
+  expect(publisher.batches).toEqual([])
+  expect(one.outcome).toEqual({ kind: 'untried' })
+  await sender.send([next])
+  expect(publisher.batches).toEqual([['read']])
+})
+
 it('takes a failure that blames the topic for an answer of the broker', async () => {
   const { sender, circuits } = setUp(() => failedAs('transient', 'topic'))
   circuits.failed(null, new Error('away'))
