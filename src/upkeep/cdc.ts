@@ -95,14 +95,14 @@ export function findBehind({ slot, names }: CdcFound, mostBytes: number): CdcPro
     {
       message: `the connector on the replication slot ${names.slot} is ${behind}${loss ?? ''}`,
       remedy:
-        'look at the status of its task, at Kafka, and for a transaction that writes much at once',
+        'look at the status of its task, at Kafka, and for a transaction that writes much at once or stays open for long',
     },
   ]
 }
 
 /** Once half of what the server keeps for the slot is used up. */
-function describeLoss({ unreadBytes, safeBytes }: NonNullable<CdcFound['slot']>): string | null {
-  if (safeBytes === null || safeBytes >= unreadBytes) return null
+function describeLoss({ heldBytes, safeBytes }: NonNullable<CdcFound['slot']>): string | null {
+  if (safeBytes === null || safeBytes >= heldBytes) return null
   const left = formatBytes(Math.max(0, safeBytes))
   return `; after ${left} more of log the server gives the slot up (max_slot_wal_keep_size)`
 }

@@ -19,6 +19,8 @@ export interface CdcFound {
     readonly isActive: boolean
     /** WAL that was written and that the connector has not confirmed. */
     readonly unreadBytes: number
+    /** WAL that the server keeps for the slot: more than is unread, while a transaction is open that began before that. */
+    readonly heldBytes: number
     /** WAL that may still be written before the server removes some that the slot needs; null: it removes none. */
     readonly safeBytes: number | null
     /** `lost`: the server has removed WAL that the slot needs. */
@@ -54,10 +56,12 @@ export function cdcStatement(context: LookContext): CdcLook {
             'isFiltered', coalesce(to_jsonb(r)->>'prqual' is not null, false))), '[]')
           from pg_publication p left join pg_publication_rel r on r.prpubid = p.oid and r.prrelid = ${table}),
         'slots', (select coalesce(json_agg(json_build_object('name', s.slot_name, 'isActive', s.active,
-            'walStatus', s.wal_status, 'safeBytes', s.safe_wal_size, 'unreadBytes', coalesce(pg_wal_lsn_diff(
-              case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end,
-              s.confirmed_flush_lsn), 0)::float8)), '[]')
-          from pg_replication_slots s where s.database = current_database()))`,
+            'walStatus', s.wal_status, 'safeBytes', s.safe_wal_size,
+            'unreadBytes', coalesce(pg_wal_lsn_diff(w.lsn, s.confirmed_flush_lsn), 0)::float8,
+            'heldBytes', coalesce(pg_wal_lsn_diff(w.lsn, s.restart_lsn), 0)::float8)), '[]')
+          from pg_replication_slots s cross join (select
+            case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end as lsn) w
+          where s.database = current_database()))`,
     )
     const names = cdcNames(database, context.table)
     const publication = publications.find(({ name }) => name === names.publication) ?? null
