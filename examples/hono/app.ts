@@ -8,7 +8,7 @@ const PASSWORD = process.env['ADMIN_PASSWORD'] ?? 'hono'
 
 const page = dashboard(outbox, {
   basePath: '/admin/outbox',
-  // Whoever gets here has passed basicAuth(). Return { by } alone to let someone look and not act.
+  // A request that gets here has passed basicAuth(). Return { by } alone for a person who may only look.
   authorize: () => ({ by: 'admin', mayAct: true }),
 })
 

@@ -24,7 +24,7 @@ export interface DemoBroker {
   takeAway(): Promise<void>
   /** Resolves when it answers again. */
   bringBack(): Promise<void>
-  /** Everything that arrived, by somebody who has nothing to do with the outbox. */
+  /** Everything that arrived, read by a consumer that has nothing to do with the outbox. */
   readDelivered(): Promise<readonly Delivery[]>
   stop(): Promise<void>
 }

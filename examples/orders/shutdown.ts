@@ -4,11 +4,11 @@
 import type { Screen } from './screen.ts'
 
 export interface Shutdown {
-  /** Aborts when somebody wants the demo to end. */
+  /** Aborts when the user ends the demo. */
   readonly signal: AbortSignal
   /** Closes this too, before all that was named earlier. */
   readonly closeLater: (close: () => Promise<unknown>) => void
-  /** Resolves when somebody wants the demo to end, which from this call on interrupts nothing. */
+  /** Resolves when the user ends the demo. From this call on, that interrupts nothing. */
   readonly untilAsked: () => Promise<void>
 }
 

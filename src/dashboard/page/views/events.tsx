@@ -1,4 +1,4 @@
-// Find events: the filter is the address, so a link shows the same list to somebody else. What is ticked is this person's alone.
+// Find events: the filter is the address, so a link shows the same list to another person. Ticks are not part of it.
 import { useState } from 'preact/hooks'
 import { discard, moveTo, retry } from '../data/acts.ts'
 import { databaseNow } from '../data/clock.ts'
