@@ -43,6 +43,13 @@ it('leaves out behind PgBouncer what only versions of Kafka and Postgres decide'
   expect(pooled!.files.every((file) => oldest!.files.includes(file))).toBe(true)
 })
 
+it('runs query builders and ORMs in the short form where the pooler may matter to them, in the long one everywhere', () => {
+  const drivers = (...args: string[]) =>
+    choose(...args).map((cell) => environmentOf(cell, {})['OUTBOX_DRIVERS'])
+  expect(drivers('--short')).toEqual(['clients', undefined, 'clients', 'clients'])
+  expect(new Set(drivers())).toEqual(new Set([undefined]))
+})
+
 it('names only files that are there, as vitest passes over a name without one', () => {
   const files = [...choose('--short'), ...choose()].flatMap((cell) => cell.files)
   expect(files.length).toBeGreaterThan(0)

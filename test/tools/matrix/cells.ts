@@ -19,6 +19,8 @@ export interface Cell {
   readonly platformatic: PlatformaticMajor | null
   /** Whether the role of the tests has no more rights than `aftercommit grants` gives to a service. */
   readonly limitedRole: boolean
+  /** Whether query builders and ORMs are left out: neither a version nor a role makes a difference between them. */
+  readonly onlyClients: boolean
   /** What vitest is to run. */
   readonly files: readonly string[]
 }
@@ -106,6 +108,7 @@ export function chooseCells(given: MatrixArguments): Cell[] {
     pgbouncer: pooled,
     platformatic: null,
     limitedRole: false,
+    onlyClients: short && !pooled,
     files: filesOf(pooled),
   })
   const limited: Cell = {
@@ -121,6 +124,7 @@ export function chooseCells(given: MatrixArguments): Cell[] {
     pgbouncer,
     platformatic: major,
     limitedRole: false,
+    onlyClients: short,
     files: short ? OF_CLIENT : OF_CLIENT_LONG,
   })
   if (platformatic !== null) return [clientCell(platformatic)]
@@ -157,6 +161,7 @@ export function environmentOf(cell: Cell, inherited: NodeJS.ProcessEnv): NodeJS.
     KAFKA_REQUIRED: 'true',
     PGBOUNCER: String(cell.pgbouncer),
     ...(cell.limitedRole && { OUTBOX_ROLE: 'service' }),
+    ...(cell.onlyClients && { OUTBOX_DRIVERS: 'clients' }),
     ...(cell.platformatic !== null && { KAFKA_CLIENT: 'platformatic' }),
     ...(cell.platformatic === '2' && {
       PLATFORMATIC_KAFKA_VERSION: NEWER_CLIENT,
