@@ -6,7 +6,8 @@ import { build } from 'esbuild'
 
 /**
  * In kB, minified: a little more than each weighs today, so that added weight is noticed. A third of the root is SQL
- * (store/), a sixth the path after COMMIT (delivery/), another sixth its dependencies, of which croner is the largest.
+ * (store/), a sixth the path after COMMIT (delivery/), another sixth its dependencies, of which croner is the largest. Why the
+ * root is in one piece: docs/decisions/0018-weight-of-the-root.md.
  */
 const LIMITS: Readonly<Record<string, number>> = {
   '.': 228,
