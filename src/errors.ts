@@ -57,7 +57,7 @@ export class OutboxOptionsError extends OutboxError {
 
 export function noTransaction(): OutboxOptionsError {
   return new OutboxOptionsError(
-    'tx must be an open transaction: what transaction() or begin() passes to its callback, or a client after BEGIN and before COMMIT; a database, a pool or a transaction that has ended is none; await emitIn() and cancelIn() before the transaction ends',
+    'tx must be an open transaction: what transaction() or begin() passes to its callback, or a client after BEGIN and before COMMIT; a database, a pool or a transaction that has ended is not one; await emitIn() and cancelIn() before the transaction ends',
   )
 }
 

@@ -128,7 +128,7 @@ export interface InstanceShown {
 export interface Sample {
   /** Milliseconds since 1970. */
   readonly at: number
-  /** null: nobody looked at the table then. */
+  /** null: nothing read the table then. */
   readonly pending: number | null
   readonly dead: number | null
   readonly oldestMs: number | null

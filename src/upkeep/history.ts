@@ -58,7 +58,7 @@ export class History {
     this.#written = 0
   }
 
-  /** Someone in this process has looked at the table. */
+  /** Something in this process has read the table. */
   learn({ pending, dead, lagMs }: Pick<TableStats, 'pending' | 'dead' | 'lagMs'>): void {
     this.#passMinutes()
     this.#now.table = [pending.count, Math.round(lagMs ?? 0), dead.count]

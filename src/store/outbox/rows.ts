@@ -46,7 +46,7 @@ export const isOneOf = (ids: readonly string[]) =>
 export const hiddenLimit = (most: number) => sql`(select ${most}::int)`
 
 /**
- * The token of a row that was changed while no process held it: a lease that nobody has, and that is over where the row is due.
+ * The token of a row that was changed while no process held it: no process has this lease, and it is over where the row is due.
  * So a process that had the event in its memory neither leases it as it was (lease.ts) nor records a late failure.
  */
 export const OUT_OF_HANDS = sql`gen_random_uuid()`
