@@ -138,6 +138,15 @@ function readSafely(read: () => string): string {
   return UNREADABLE
 }
 
+/** Whether a hook of the application asks to be called again later, by an error with `retriable: true`, as kafkajs has it. */
+export function isRetriable(thrown: unknown): boolean {
+  try {
+    return (thrown as { retriable?: unknown } | null | undefined)?.retriable === true
+  } catch {
+    return false
+  }
+}
+
 /** The name and the stack of a thrown error, without its message, which may quote the payload. */
 export function withoutText(thrown: unknown): Error {
   const safe = new Error('the message is left out because it may quote the payload')

@@ -3,6 +3,7 @@
 // only; a restarted process learns it with its first send. Longer than other files: the states of a circuit and everything that
 // moves it from one to the next are here, and nowhere else.
 import { performance } from 'node:perf_hooks'
+import { PublishError } from '../errors.ts'
 import type { PublishFailure, PublishResult } from '../event/publish-result.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -138,21 +139,27 @@ export class Circuits {
    */
   learn(batch: readonly LeasedEvent[], results: readonly PublishResult[], begunAt: number): void {
     const topics = topicsOf(batch)
-    const responding = new Set(topics)
+    const responding = new Set<string>()
+    const silent = new Set<string>()
     const failures: { topic: string; failure: PublishFailure }[] = []
     for (const [n, result] of results.entries()) {
-      if (result.ok || result.kind === 'permanent' || result.kind === 'rejected') continue
       const { topic } = batch[n]!.event
-      responding.delete(topic)
+      if (result.ok || result.kind === 'permanent' || result.kind === 'rejected') {
+        if (result.ok || !isUnsent(result)) responding.add(topic)
+        continue
+      }
+      silent.add(topic)
       if (result.kind === 'transient') failures.push({ topic, failure: result })
     }
+    for (const topic of silent) responding.delete(topic)
     // A publisher that blames the topic has heard from the broker. Otherwise the topic's events, if they are the oldest,
     // would use up every probe of the broker.
     const hasAnswered =
-      responding.size > 0 || failures.some(({ failure }) => failure.blames === 'topic')
+      responding.size > 0 ||
+      failures.some(({ failure }) => failure.blames === 'topic' && !isUnsent(failure))
     const isInReach = hasAnswered || this.#answersSince(begunAt)
     for (const { topic, failure } of failures) {
-      const destination = isInReach ? topic : null
+      const destination = isInReach || isUnsent(failure) ? topic : null
       const circuit = this.#open.get(destination)
       // A send that was given up got a response after all, which shows more than that it took too long.
       if (circuit?.state === 'open') circuit.error = failure.error
@@ -268,6 +275,13 @@ export class Circuits {
   #signal(topic: Destination) {
     return { publisher: this.#publisher, topic }
   }
+}
+
+const BEFORE_THE_SEND: ReadonlySet<string> = new Set(['PAYLOAD_READ_FAILED', 'SERIALIZER_FAILED'])
+
+/** Whether the event failed before anything of it was sent, which shows nothing of the destination. */
+function isUnsent({ error }: PublishFailure): boolean {
+  return error instanceof PublishError && BEFORE_THE_SEND.has(error.code)
 }
 
 function topicsOf(batch: readonly LeasedEvent[]): Set<string> {

@@ -2,7 +2,7 @@
 // cannot be read fails by itself, and holds back the later ones of its lane as one that the publisher could not send would.
 // Reading takes time, and a function may be frozen meanwhile, so rule 4 is checked again after it.
 import { formatDuration } from '../checks/duration.ts'
-import { PublishError, withoutText } from '../errors.ts'
+import { isRetriable, PublishError, withoutText } from '../errors.ts'
 import type { OutboxEvent } from '../event/event.ts'
 import type { PublishFailure, PublishResult } from '../event/publish-result.ts'
 import { type PayloadHook, readPayload } from '../event/stored-payload.ts'
@@ -64,7 +64,7 @@ async function readInTime(
     )
   } catch (thrown) {
     const cause = withoutText(thrown)
-    if ((thrown as { retriable?: unknown } | null | undefined)?.retriable === true) {
+    if (isRetriable(thrown)) {
       return outage(
         `${call} failed with a retriable ${cause.name}; the outbox will try again`,
         cause,

@@ -2,7 +2,7 @@
 // slow, or never settle. Its error messages may quote the payload, so our errors leave them out.
 import { types } from 'node:util'
 import { formatDuration } from '../checks/duration.ts'
-import { PublishError, withoutText } from '../errors.ts'
+import { isRetriable, PublishError, withoutText } from '../errors.ts'
 import type { OutboxEvent } from '../event/event.ts'
 import type { PublishFailure } from '../event/publish-result.ts'
 import { raceTimeout } from '../runtime/race-timeout.ts'
@@ -109,8 +109,8 @@ function isMessage(answer: unknown): answer is SerializedMessage {
 
 function failed(event: OutboxEvent, thrown: unknown): PublishFailure {
   const cause = withoutText(thrown)
-  // An unreachable registry is an outage, not a fault of the event. kafkajs marks its own errors in the same way.
-  if ((thrown as { retriable?: unknown } | null | undefined)?.retriable === true) {
+  // An unreachable registry is an outage, not a fault of the event.
+  if (isRetriable(thrown)) {
     return outage(
       `the serializer of '${event.type}' failed with a retriable ${cause.name}; the outbox will try again`,
       cause,

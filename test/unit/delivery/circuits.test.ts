@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Circuits } from '../../../src/delivery/circuits.ts'
+import { PublishError } from '../../../src/errors.ts'
 import type { LeasedEvent } from '../../../src/delivery/leased-event.ts'
 import { Bell } from '../../../src/runtime/bell.ts'
 import { type Circuit, Lifecycle } from '../../../src/lifecycle.ts'
@@ -218,3 +219,23 @@ it('tells the log when an outage begins, once a minute, and when it is over', ()
     },
   ])
 })
+
+it.each(['PAYLOAD_READ_FAILED', 'SERIALIZER_FAILED'] as const)(
+  'takes %s, which came before the send, for no response of the broker',
+  (code) => {
+    const { circuits, told } = setUp()
+    const batch = [leasedFor('a')]
+    const error = new PublishError(code, 'cannot be made')
+    circuits.failed(null, away)
+    vi.advanceTimersByTime(500)
+    expect(circuits.admit('a')).toBe(true)
+    circuits.learn(batch, [{ ok: false, kind: 'permanent', error }], performance.now())
+    expect(told).toEqual(['null open', 'null half-open', 'null open'])
+    circuits.learn(
+      batch,
+      [{ ok: false, kind: 'transient', error, blames: 'topic' }],
+      performance.now(),
+    )
+    expect(told.slice(3)).toEqual(['a open'])
+  },
+)
