@@ -106,7 +106,14 @@ function explain(thrown: unknown): string {
 
 /** Whether a text that others have made is JSON that the table can hold. */
 export function isStorableJson(text: unknown): text is string {
-  return isJsonText(text) && isStorable(text) && !hasUnstorableEscape(text)
+  if (typeof text !== 'string' || !isStorable(text)) return false
+  try {
+    const value: unknown = JSON.parse(text)
+    // Others may write any character as an escape, also both halves of a pair.
+    return !text.includes('\\u') || !hasUnstorableEscape(JSON.stringify(value))
+  } catch {
+    return false
+  }
 }
 
 export function isJsonText(text: unknown): text is string {

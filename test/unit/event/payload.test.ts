@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { encodePayload } from '../../../src/event/payload.ts'
+import { encodePayload, isStorableJson } from '../../../src/event/payload.ts'
 
 const cycle: Record<string, unknown> = {}
 cycle['self'] = cycle
@@ -79,4 +79,17 @@ describe('encodePayload()', () => {
     )
     expect(() => encodePayload('T', new Map())).toThrow(/the payload itself is a Map/)
   })
+})
+
+it.each([
+  ['"\\ud83d\\ude00"', true],
+  ['"\\uD83D\\uDE00"', true],
+  ['"\\\\ud83d"', true],
+  ['"\\uD83D"', false],
+  ['"\\ude00\\ud83d"', false],
+  ['"\\u0000"', false],
+  ['{"a":', false],
+  [1, false],
+])('takes %s, which others have written, for JSON that can be stored: %s', (text, isIt) => {
+  expect(isStorableJson(text)).toBe(isIt)
 })
