@@ -62,7 +62,8 @@ export function saveInStatement(context: StatementContext) {
     const [row] = rows
     if (!row) throw noTransaction()
     const dues = rows.flatMap(({ dueInMs = null }) => (dueInMs === null ? [] : [Number(dueInMs)]))
-    return { transaction: row.transaction, dueInMs: dues.length > 0 ? Math.min(...dues) : null }
+    const dueInMs = dues.length > 0 ? dues.reduce((one, other) => Math.min(one, other)) : null
+    return { transaction: row.transaction, dueInMs }
   }
 }
 
