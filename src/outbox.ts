@@ -110,7 +110,6 @@ class HybridOutbox<
   readonly #logger: BackgroundLogger
   readonly #lifecycle: Lifecycle
   readonly #store: Store<Executor>
-  readonly #recorder: Recorder
   readonly #delivery: Delivery
   readonly #units: UnitsOfWork
   readonly #emitIn: EmitIn
@@ -170,7 +169,6 @@ class HybridOutbox<
     this.#logger = logger
     this.#lifecycle = lifecycle
     this.#store = store
-    this.#recorder = recorder
     this.#delivery = delivery
     this.#units = units
     this.#emitIn = emitIn
@@ -404,7 +402,7 @@ class HybridOutbox<
   /** For what sends with or without start(), also after stop(). */
   #sendNow<T>(send: () => Promise<T>): Promise<T> {
     this.#logger.isSilent = false
-    return this.#renewal.during(send)
+    return this.#renewal.during(() => this.#delivery.during(send))
   }
 
   /** Learns what has committed and what is paused. Returns what kept it from that, if anything. */
@@ -440,7 +438,6 @@ class HybridOutbox<
       )
     }
     if (relay === 'cdc') requirePrepared(await this.#store.cdc(), this.#options.table)
-    this.#recorder.setPatience(true)
     if (!enabled) return
     // Before anything is delivered: the first beat reads the pauses.
     await this.#presence.enter()
@@ -469,9 +466,8 @@ class HybridOutbox<
       )
       await raceTimeout(this.#delivery.release(), CLOSE_TIMEOUT_MS, KEEP_ALIVE)
     }
-    // From here on, outcomes that cannot be recorded are left to the fallback. Nothing that could hang is waited for
-    // without a limit: neither a renewal on a dead connection nor a client that disconnects.
-    this.#recorder.setPatience(false)
+    // Nothing that could hang is waited for without a limit: neither a renewal on a dead connection nor a client that
+    // disconnects.
     const loops = [this.#renewal, this.#cleanLoop, this.#checkLoop]
     const closed = Promise.all([
       ...loops.map((loop) => loop.stop()),

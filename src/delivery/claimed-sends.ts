@@ -31,7 +31,8 @@ export interface ClaimedSendsParts {
 
 export class ClaimedSends {
   readonly #parts: ClaimedSendsParts
-  /** The sends under way, by topic. */
+  readonly #underWay = new Set<Promise<void>>()
+  /** Those of them that are of one topic. */
   readonly #sending = new Map<string, Set<Promise<void>>>()
 
   constructor(parts: ClaimedSendsParts) {
@@ -59,7 +60,7 @@ export class ClaimedSends {
 
   /** Resolves when the sends that are under way now are recorded. */
   async idle(): Promise<void> {
-    await Promise.all([...this.#sending.values()].flatMap((sends) => [...sends]))
+    await Promise.all(this.#underWay)
   }
 
   async #sendTopic(topic: string, part: readonly LeasedEvent[], tally?: Tally): Promise<void> {
@@ -82,6 +83,13 @@ export class ClaimedSends {
   }
 
   async #sendPart(part: readonly LeasedEvent[], tally?: Tally): Promise<void> {
+    const sending = this.#sendAndCount(part, tally)
+    this.#underWay.add(sending)
+    await sending
+    this.#underWay.delete(sending)
+  }
+
+  async #sendAndCount(part: readonly LeasedEvent[], tally?: Tally): Promise<void> {
     const { recorded, over } = await this.#parts.sender.send(part)
     void this.#endAfter(over, part)
     await recorded

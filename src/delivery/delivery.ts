@@ -40,6 +40,10 @@ export class Delivery implements NextStep {
   // work that happened to commit last.
   readonly #context = new AsyncResource('aftercommit')
   #draining: ReadonlySet<Pipeline> = new Set()
+  /** Calls that send, such as a drain of the application, with or without start(). */
+  readonly #calls = new Set<Promise<unknown>>()
+  /** How often stop() has ended them. */
+  #ends = 0
 
   constructor(parts: PipelineParts) {
     this.#parts = parts
@@ -78,13 +82,27 @@ export class Delivery implements NextStep {
     })
   }
 
+  /** Runs a call that sends. Its publishers stay connected for it, and drain() ends it. */
+  async during<T>(call: () => Promise<T>): Promise<T> {
+    for (const pipeline of this.#pipelines) pipeline.beginCall()
+    const running = call()
+    this.#calls.add(running)
+    try {
+      return await running
+    } finally {
+      this.#calls.delete(running)
+      for (const pipeline of this.#pipelines) pipeline.endCall()
+    }
+  }
+
   /** Runs one round of each fallback, in parallel. Returns how many events they claimed. */
   async pollOnce(): Promise<number> {
+    const isOver = this.#endOf(Number.POSITIVE_INFINITY)
     const rounds = await this.#context.runInAsyncScope(() =>
       Promise.all(
         this.#pipelines.map(async ({ fallback }) => {
           try {
-            return await fallback.runOnce()
+            return await fallback.runOnce(() => !isOver(), { isOver })
           } finally {
             await fallback.idle()
           }
@@ -97,7 +115,7 @@ export class Delivery implements NextStep {
   /** Runs rounds of each fallback, in parallel, until nothing more can be sent now or the time is over. */
   async sendDue(until: number): Promise<DrainResult> {
     const tally = new Tally()
-    const isOver = () => performance.now() >= until
+    const isOver = this.#endOf(until)
     const parts = this.#pipelines.map(
       (one) => [one, { isOver, tally }, new ProbeChances(one.circuits)] as const,
     )
@@ -118,7 +136,7 @@ export class Delivery implements NextStep {
   /** Sends what this process committed, until all of it has an outcome or the time is over. */
   async flush(until: number): Promise<FlushResult> {
     const flush = this.#newFlush()
-    await this.#context.runInAsyncScope(() => flush.run(until))
+    await this.#context.runInAsyncScope(() => flush.run(until, this.#endOf(until)))
     return flush.result()
   }
 
@@ -148,13 +166,15 @@ export class Delivery implements NextStep {
     for (const pipeline of this.#pipelines) pipeline.start()
   }
 
-  /** Accepts nothing more. Resolves when everything under way is recorded. */
+  /** Accepts nothing more, and ends calls that send. Resolves when everything under way is recorded. */
   async drain(): Promise<void> {
+    this.#ends += 1
+    const callsOver = Promise.allSettled(this.#calls)
     const draining = new Set(this.#pipelines)
     this.#draining = draining
     await Promise.all(
       this.#pipelines.map(async (pipeline) => {
-        await pipeline.drain()
+        await pipeline.drain(callsOver)
         draining.delete(pipeline)
       }),
     )
@@ -179,6 +199,12 @@ export class Delivery implements NextStep {
     return this.#pipelines.map(({ description }) => description)
   }
 
+  /** When a call that sends until then is over: at that time, or as soon as stop() ends it. */
+  #endOf(until: number): () => boolean {
+    const ends = this.#ends
+    return () => this.#ends > ends || performance.now() >= until
+  }
+
   #newFlush(): Flush {
     const [pipelines, pipelineOf] = [this.#pipelines, this.#pipelineOf]
     return new Flush({ ...this.#parts, pipelines, pipelineOf })
@@ -194,5 +220,8 @@ export class Delivery implements NextStep {
 }
 
 function firstDueInMs(saved: readonly SavedEvent[]): number {
-  return Math.min(...saved.map(({ dueInMs }) => dueInMs ?? Number.POSITIVE_INFINITY))
+  return saved.reduce(
+    (first, { dueInMs = Number.POSITIVE_INFINITY }) => Math.min(first, dueInMs),
+    Number.POSITIVE_INFINITY,
+  )
 }

@@ -79,9 +79,9 @@ export class Flush {
     this.#chances = new Map(pipelines.map((one) => [one, new ProbeChances(one.circuits)]))
   }
 
-  /** Never rejects. `until` is a time by performance.now(). */
-  async run(until: number): Promise<void> {
-    await raceTimeout(this.#work(until), until - performance.now(), KEEP_ALIVE)
+  /** Never rejects. `until` is a time by performance.now(); the call may be over before that. */
+  async run(until: number, isOver: () => boolean): Promise<void> {
+    await raceTimeout(this.#work(until, isOver), until - performance.now(), KEEP_ALIVE)
   }
 
   /** `reason` is given if it is the same for all that is left. */
@@ -101,8 +101,7 @@ export class Flush {
     return { ok, delivered, failed, left, untracked }
   }
 
-  async #work(until: number): Promise<void> {
-    const isOver = () => performance.now() >= until
+  async #work(until: number, isOver: () => boolean): Promise<void> {
     let pauseMs = FIRST_PAUSE_MS
     while (!isOver()) {
       const open = this.#events.filter(({ failure }) => failure === undefined)

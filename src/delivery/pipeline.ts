@@ -55,6 +55,8 @@ export class Pipeline {
   readonly #sender: Sender
   readonly #pollLoop: Loop
   readonly #upcoming: Upcoming
+  #isStarted = false
+  #calls = 0
 
   constructor(destination: RoutedPublisher, parts: PipelineParts) {
     const { name, publisher, topics } = destination
@@ -145,17 +147,30 @@ export class Pipeline {
     }
   }
 
+  /** A call that sends begins. The publisher connects with its first send. */
+  beginCall(): void {
+    this.#calls += 1
+    beginUse(this.#destination.publisher, this)
+  }
+
+  /** Leaves the publisher connected: stop() closes it. */
+  endCall(): void {
+    this.#calls -= 1
+    if (this.#calls === 0 && !this.#isStarted) endUse(this.#destination.publisher, this)
+  }
+
   start(): void {
     const { immediate, poller } = this.#parts.options
+    this.#isStarted = true
     if (beginUse(this.#destination.publisher, this)) void this.#connect()
     if (immediate) this.gate.startTaking()
     if (poller) this.#pollLoop.start()
   }
 
-  /** Accepts nothing more. Resolves when everything under way has an outcome. */
-  async drain(): Promise<void> {
+  /** Accepts nothing more. Resolves when calls that send are over, and everything under way has an outcome. */
+  async drain(callsOver: Promise<unknown>): Promise<void> {
     this.gate.stopTaking()
-    await Promise.all([this.#pollLoop.stop(), this.immediate.idle()])
+    await Promise.all([this.#pollLoop.stop(), this.immediate.idle(), callsOver])
     await Promise.all([this.fallback.idle(), this.#sender.idle()])
     await this.fallback.release()
   }
@@ -169,6 +184,7 @@ export class Pipeline {
     this.circuits.stop()
     this.#sender.close()
     const { publisher } = this.#destination
+    this.#isStarted = false
     if (!endUse(publisher, this)) return
     try {
       await publisher.disconnect?.()

@@ -32,12 +32,16 @@ export class Renewal {
 
   start(): void {
     this.#isStarted = true
+    this.#parts.recorder.setPatience(true)
     this.#loop.start()
   }
 
+  /** From here on, outcomes that cannot be recorded are left to the fallback. */
   async stop(): Promise<void> {
     this.#isStarted = false
-    await this.#loop.stop()
+    this.#parts.recorder.setPatience(false)
+    // A call that has begun since stop() still holds events.
+    if (this.#calls === 0) await this.#loop.stop()
   }
 
   /** For a call that sends without start(). */

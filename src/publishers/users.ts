@@ -1,4 +1,4 @@
-// Which outboxes use a publisher between their start() and stop(). A process with an outbox for each tenant needs one
+// Which outboxes use a publisher: between their start() and stop(), and while a call such as drain() sends. A process with an outbox for each tenant needs one
 // connection to the broker, not a hundred: outboxes may share a publisher, and the last one that stops closes it.
 import type { Publisher } from './publisher.ts'
 

@@ -156,3 +156,54 @@ it('rejects when the database fails', async () => {
   await client.end()
   await expect(outbox.drain(LONG)).rejects.toMatchObject({ code: 'STORE_FAILED' })
 })
+
+it('ends with stop(), which waits for what it is sending', async () => {
+  await save({ payload: 1 }, { payload: 2 })
+  const order: string[] = []
+  const { handler, started, release, handled } = blockedHandler()
+  const outbox = fixture.handling({ OrderCompleted: handler }, { batchSize: 1 })
+  outbox.events.on('event:published', () => order.push('published'))
+  const draining = outbox.drain(LONG)
+  await started
+  const stopping = outbox.stop().then(() => order.push('stopped'))
+  // As long as a stop() that waited for nothing would take, several times over.
+  for (let n = 0; n < 20; n += 1) await fixture.rows()
+  release()
+  expect(await draining).toEqual({ ...NOTHING, delivered: 1, timedOut: true })
+  await stopping
+  expect(order).toEqual(['published', 'stopped'])
+  expect(handled).toHaveLength(1)
+  const rows = await fixture.rows()
+  expect(rows.map(({ status, leased }) => [status, leased])).toEqual([
+    ['published', false],
+    ['pending', false],
+  ])
+})
+
+it('keeps a publisher that outboxes share, until the last of them stops', async () => {
+  await save({ payload: 1 })
+  const [sending, release] = [defer(), defer()]
+  const calls: string[] = []
+  const publisher: Publisher = {
+    ...recordingPublisher(),
+    async publish(events, rules) {
+      sending.resolve()
+      await release.promise
+      calls.push('published')
+      return await recordingPublisher().publish(events, rules)
+    },
+    async disconnect() {
+      calls.push('disconnected')
+    },
+  }
+  const [draining, idle, started] = [0, 1, 2].map(() => fixture.outbox({ publisher }))
+  await started!.start()
+  const drained = draining!.drain(LONG)
+  await sending.promise
+  await Promise.all([idle!.stop(), started!.stop()])
+  release.resolve()
+  expect(await drained).toEqual({ ...NOTHING, delivered: 1 })
+  expect(calls).toEqual(['published'])
+  await draining!.stop()
+  expect(calls).toEqual(['published', 'disconnected'])
+})

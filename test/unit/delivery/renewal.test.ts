@@ -55,7 +55,15 @@ it('ends no renewal that start() began', async () => {
   await renewal.during(async () => {})
   await tick()
   expect(isRunning()).toBe(true)
-  expect(recorder.setPatience).not.toHaveBeenCalled()
+  expect(recorder.setPatience).not.toHaveBeenCalledWith(false)
   await renewal.stop()
   expect(isRunning()).toBe(false)
+  expect(recorder.setPatience).toHaveBeenLastCalledWith(false)
+})
+
+it('is patient from start() on, also after a call that ended while start() was under way', async () => {
+  const { renewal, recorder } = setUp()
+  await renewal.during(async () => {})
+  renewal.start()
+  expect(recorder.setPatience).toHaveBeenLastCalledWith(true)
 })
