@@ -17,6 +17,11 @@ import { createTopic, readTopic } from '../support/servers/topic-reader.ts'
 import { uniqueName } from '../support/doubles/unique-name.ts'
 import { waitUntil } from '../support/timing/wait-until.ts'
 
+it('never gives a port twice, also not to calls that run at once', async () => {
+  const ports = await Promise.all(Array.from({ length: 500 }, findFreePort))
+  expect(new Set(ports).size).toBe(500)
+})
+
 describe('a Postgres of its own', () => {
   it('keeps a committed row through a crash', async () => {
     const server = await startPostgres({ settings: { log_statement: 'all' } })
