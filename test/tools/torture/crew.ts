@@ -15,6 +15,16 @@ interface Member {
   report: WorkerReport
 }
 
+const NOTHING: WorkerReport = { committed: 0, failed: 0, stalledMs: 0 }
+
+function together(some: WorkerReport, others: WorkerReport): WorkerReport {
+  return {
+    committed: some.committed + others.committed,
+    failed: some.failed + others.failed,
+    stalledMs: Math.max(some.stalledMs, others.stalledMs),
+  }
+}
+
 export class Crew {
   readonly #connect: Connect
   readonly #random: Random
@@ -23,7 +33,7 @@ export class Crew {
   #over = false
   /** Ended without having been killed: a driver that gave up, or the liveness check. */
   crashes = 0
-  #past = { committed: 0, failed: 0 }
+  #past = NOTHING
 
   constructor(size: number, connect: Connect, random: Random) {
     this.#connect = connect
@@ -37,10 +47,7 @@ export class Crew {
 
   /** By the workers' own account; the journal knows better. */
   get report(): WorkerReport {
-    return [this.#past, ...this.#members.map(({ report }) => report)].reduce((sum, one) => ({
-      committed: sum.committed + one.committed,
-      failed: sum.failed + one.failed,
-    }))
+    return [this.#past, ...this.#members.map(({ report }) => report)].reduce(together)
   }
 
   get size(): number {
@@ -92,8 +99,7 @@ export class Crew {
       member.report = report as WorkerReport
     })
     member.child.on('exit', (_, signal) => {
-      this.#past.committed += member.report.committed
-      this.#past.failed += member.report.failed
+      this.#past = together(this.#past, member.report)
       member.report = NOTHING
       if (this.#over) return
       if (signal !== 'SIGKILL') this.crashes += 1
@@ -103,4 +109,3 @@ export class Crew {
   }
 }
 
-const NOTHING: WorkerReport = { committed: 0, failed: 0 }

@@ -1,5 +1,6 @@
 // One instance of the service under torture: units of work side by side, an outbox, and a liveness check
 // as docs/operations.md advises. Its supervisor kills, freezes and cuts it off as it likes.
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzleJs } from 'drizzle-orm/postgres-js'
@@ -45,6 +46,8 @@ export interface WorkerReport {
   /** Units of work that have written into the journal. */
   readonly committed: number
   readonly failed: number
+  /** The longest time in which the process did nothing. */
+  readonly stalledMs: number
 }
 
 const CONCURRENT_UNITS = 4
@@ -106,6 +109,7 @@ const outbox = createOutbox({
 const abandoned = createOutbox({ db, publisher })
 
 const report = { committed: 0, failed: 0 }
+const stalls = monitorEventLoopDelay()
 const work = { goesOn: writes }
 
 async function write(unit: Unit, saver = outbox): Promise<void> {
@@ -189,7 +193,10 @@ process.on('message', () => {
 process.on('disconnect', () => process.exit(1))
 outbox.stopOnSignals()
 await outbox.start()
-setInterval(() => process.send?.(report satisfies WorkerReport), 250)
+stalls.enable()
+setInterval(() => {
+  process.send?.({ ...report, stalledMs: stalls.max / 1e6 } satisfies WorkerReport)
+}, 250)
 void watchHealth()
 for (let n = 0; n < CONCURRENT_UNITS; n += 1) void keepWriting(split())
 for (let n = 0; n < CONCURRENT_BURSTS; n += 1) void keepBursting(split())
