@@ -69,6 +69,8 @@ async function upgrade({ from, seconds }: UpgradeArguments) {
   await phase()
   await fifth.stop()
   await third.stop()
+  // Before the table is looked at: what an outbox that sends nothing saved later would have no instance left.
+  await fourth.endWriting()
   await drain(server.url)
   await fourth.stop()
   const verdict = judge(await readJournal(server.url), await readArrivals(kafka.directBrokers))
@@ -78,21 +80,31 @@ async function upgrade({ from, seconds }: UpgradeArguments) {
 /** An instance in a process of its own. Whatever it prints besides its start is shown. */
 class Service {
   readonly #child: ChildProcess
+  /** Rejects when the process has ended. */
+  readonly #ended: Promise<never>
 
   private constructor(child: ChildProcess) {
     this.#child = child
+    this.#ended = once(child, 'exit').then(([code]) => {
+      throw new Error(`an instance ended too early, with code ${code}`)
+    })
+    this.#ended.catch(() => {})
   }
 
   static async start(args: ServiceArguments): Promise<Service> {
     const flags = ['--import', 'tsx', SERVICE, JSON.stringify(args)]
     const child = spawn(process.execPath, flags, { stdio: ['ignore', 'pipe', 'inherit'] })
     closeLater(async () => void child.kill('SIGKILL'))
-    const ended = once(child, 'exit').then(() => {
-      throw new Error('an instance ended before it had started')
-    })
-    ended.catch(() => {})
-    await Promise.race([once(child.stdout, 'data'), ended])
-    return new Service(child)
+    const service = new Service(child)
+    await service.#nextLine()
+    return service
+  }
+
+  /** Resolves when its last unit of work has ended; its outbox goes on. */
+  async endWriting(): Promise<void> {
+    const quiet = this.#nextLine()
+    this.#child.kill('SIGUSR2')
+    await quiet
   }
 
   async stop(): Promise<void> {
@@ -100,6 +112,10 @@ class Service {
     this.#child.kill('SIGTERM')
     const [code] = await exited
     if (code !== 0) throw new Error(`an instance ended with code ${code}`)
+  }
+
+  async #nextLine(): Promise<void> {
+    await Promise.race([once(this.#child.stdout!, 'data'), this.#ended])
   }
 }
 

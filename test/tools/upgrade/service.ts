@@ -1,5 +1,6 @@
 // One instance of the service that is upgraded, on the build that it is told: units of work at a steady pace until SIGTERM,
-// and then a stop like that of any deployment. Prints a line when it has started.
+// and then a stop like that of any deployment. SIGUSR2 ends the units of work alone. Prints a line when it has started, and
+// one when no unit of work is left.
 import { setTimeout as delay } from 'node:timers/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -39,12 +40,11 @@ const options = {
   db,
   publisher,
   pollInterval: '1s',
-  threshold: '5s',
-  publishTimeout: '3s',
 } as const
-const outbox = createOutbox({ ...options, migrate: true })
-// Never started: what it saves is left to the fallback, of whichever build.
-const abandoned = createOutbox(options)
+// Nothing may go out twice, so a lease has to outlast a machine that stands still.
+const outbox = createOutbox({ ...options, threshold: '20s', publishTimeout: '10s', migrate: true })
+// Never started: what it saves is left to the fallback, of whichever build. It sends nothing, so a short lease costs nothing.
+const abandoned = createOutbox({ ...options, threshold: '5s', publishTimeout: '3s' })
 await outbox.start()
 console.log('started')
 
@@ -69,9 +69,17 @@ async function write(): Promise<void> {
 }
 const writers = Promise.all(Array.from({ length: WRITERS }, write))
 
-process.once('SIGTERM', async () => {
+async function endWriting(): Promise<void> {
   writing.goesOn = false
   await writers
+}
+
+process.once('SIGUSR2', async () => {
+  await endWriting()
+  console.log('quiet')
+})
+process.once('SIGTERM', async () => {
+  await endWriting()
   await outbox.stop()
   await client.end()
   process.exit(0)
