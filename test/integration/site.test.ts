@@ -126,9 +126,12 @@ describe.skipIf(missing)(`in a browser${missing ? `: ${missing}` : ''}`, () => {
     trouble = []
     const page = await context.newPage()
     await page.goto(`${origin}/getting-started.html`)
+    // Before that, a click does nothing.
+    await page.waitForFunction(`document.querySelector('#app')?.__vue_app__ !== undefined`)
     await page.locator('.VPNavBarSearch button').click()
     await page.locator('#localsearch-input').fill('dead letter retry')
-    await expect.poll(() => page.locator('.VPLocalSearchBox .result').count()).toBeGreaterThan(2)
+    const results = page.locator('.VPLocalSearchBox .result')
+    await expect.poll(() => results.count(), { timeout: 30_000 }).toBeGreaterThan(2)
     expect(await page.locator('.VPLocalSearchBox .results').textContent()).toContain('Dead letters')
     expect(trouble).toEqual([])
     await page.close()
