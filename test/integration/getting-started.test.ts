@@ -4,10 +4,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { useFixture } from '../support/fixture.ts'
+import { findFreePort } from '../support/servers/free-port.ts'
 
 const root = new URL('../../', import.meta.url)
 const folder = new URL('.cache/getting-started/', root)
@@ -35,6 +35,8 @@ const { exports } = JSON.parse(await readFile(new URL('package.json', root), 'ut
 /** The snippet with the source of this package, the client that Prisma generated for the tests, and this test's addresses. */
 function adapt(snippet: string, port = 3000): string {
   return snippet
+    // First, as paths and the address of the database may have such digits too.
+    .replaceAll('3000', String(port))
     .replaceAll(/'aftercommit(\/[\w-]+)?'/g, (_, path = '') => {
       const { types } = exports[`.${path}`]!
       return `'${new URL(types.replace('./dist', 'src').replace('.d.ts', '.ts'), root).pathname}'`
@@ -44,7 +46,6 @@ function adapt(snippet: string, port = 3000): string {
       `'${new URL('test/support/prisma/generated/client.ts', root).pathname}'`,
     )
     .replaceAll('postgres://localhost/shop', fixture.url)
-    .replaceAll('3000', String(port))
 }
 
 async function save(name: string, text: string): Promise<string> {
@@ -78,7 +79,7 @@ describe('by database client', async () => {
   it.each(titles)('%s prints what the page says', async (title) => {
     const [snippet] = snippetsOf(sectionOf(page, title))
     const { child, output } = run(await save(`${title}.ts`, adapt(snippet!)))
-    const [code] = await once(child, 'exit')
+    const [code] = await once(child, 'close')
     expect(output().replace(/order \d+/, 'order 1')).toBe(printed)
     expect(code).toBe(0)
   })
@@ -89,7 +90,7 @@ describe('by framework', async () => {
   const [, printed] = /```text\n(.*?)```/s.exec(page)!
 
   it.each(['Nest', 'Fastify', 'Hono'])('%s prints what the page says', async (title) => {
-    const port = await freePort()
+    const port = await findFreePort()
     await rm(new URL('servers/', folder), { recursive: true, force: true })
     await save('servers/outbox.ts', adapt(snippetsOf(page)[0]!))
     const [snippet] = snippetsOf(sectionOf(page, title))
@@ -100,9 +101,9 @@ describe('by framework', async () => {
     const post = () =>
       fetch(order, { method: 'POST' }).then(({ ok }) => (ok ? 'ok' : output()), output)
     await expect.poll(post, { timeout: 30_000 }).toBe('ok')
-    await expect.poll(output).toContain(printed)
+    await expect.poll(output, { timeout: 30_000 }).toContain(printed)
     child.kill('SIGTERM')
-    await once(child, 'exit')
+    await once(child, 'close')
     expect(output()).not.toMatch(/error/i)
   })
 })
@@ -114,12 +115,3 @@ const app = await NestFactory.create(AppModule, { logger: false })
 app.enableShutdownHooks()
 await app.listen(3000)
 `
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
