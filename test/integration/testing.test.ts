@@ -175,10 +175,10 @@ describe('drain()', () => {
       const outbox = fixture.outbox({ publisher })
       publisher.hang()
       const id = await place(outbox)
-      await expect(drain(outbox, { timeout: '2s' })).rejects.toMatchObject({
+      await expect(drain(outbox, { timeout: '6s' })).rejects.toMatchObject({
         code: 'PUBLISH_TIMEOUT',
         message: expect.stringContaining(
-          `longer than 2s; without an outcome: OrderPlaced ${id} (sending)`,
+          `longer than 6s; without an outcome: OrderPlaced ${id} (sending)`,
         ),
       })
       publisher.recover()

@@ -19,7 +19,7 @@ import { waitUntil } from '../../support/timing/wait-until.ts'
 /** The test ends by what it sees, never by this. */
 const LONG = { timeout: '2m' } as const
 /** Long enough for a busy machine to begin a send, and over while the send hangs. */
-const SHORT = { timeout: '2s' } as const
+const SHORT = { timeout: '6s' } as const
 const NOTHING = { delivered: 0, failed: 0, dead: 0, timedOut: false }
 
 describeEach(ALL_DRIVERS, (fixture) => {

@@ -17,7 +17,7 @@ import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 /** The test ends by what it sees, never by this. */
 const LONG = { timeout: '2m' } as const
 /** Long enough for a busy machine to look, claim and begin a send, and over while that hangs. */
-const SHORT = { timeout: '2s' } as const
+const SHORT = { timeout: '6s' } as const
 const EMPTY = { ok: true, delivered: [], failed: [], left: [], untracked: 0 }
 const statuses = (rows: readonly { status: string }[]) => rows.map(({ status }) => status)
 
