@@ -34,6 +34,16 @@ function isTruthy<T>(value: T): value is Truthy<T> {
   return Boolean(value)
 }
 
+/** How long an action went on beyond a limit, by a timer that begins with it: a machine that stands still holds up both. */
+export async function msBeyond(limitMs: number, action: () => Promise<unknown>): Promise<number> {
+  const over = new Promise<number>((resolve) => {
+    setTimeout(() => resolve(performance.now()), limitMs)
+  })
+  await action()
+  const endedAt = performance.now()
+  return endedAt - (await over)
+}
+
 /** The signal of the next lifecycle event of that name, or of the first that the predicate accepts. */
 export function nextEvent<Name extends keyof LifecycleEvents>(
   events: OutboxEvents,
