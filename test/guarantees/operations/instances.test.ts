@@ -5,7 +5,7 @@ import { type Instance, routerPublisher } from '../../../src/index.ts'
 import { useFixture } from '../../support/fixture.ts'
 import { acked, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
-import { nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
+import { msBeyond, nextEvent, waitUntil } from '../../support/timing/wait-until.ts'
 
 const fixture = useFixture()
 afterEach(async () => {
@@ -91,10 +91,11 @@ it('renews the row while the instance runs, with what it has done and cannot rea
     circuits: [{ topic: 'away', error: 'Error: no such topic' }],
   })
   expect(renewed.startedAt).toEqual(before!.startedAt)
-  // The circuit was news, and nothing is after it.
+  // The circuit was news, a second later, and nothing is after it. The next beat comes ten seconds after that one began,
+  // which may have been well before it was recorded.
   expect(renewed.seenAt.getTime() - before!.seenAt.getTime()).toBeLessThan(9_900)
   const again = await renewedAfter(renewed)
-  expect(again.seenAt.getTime() - renewed.seenAt.getTime()).toBeGreaterThanOrEqual(9_900)
+  expect(again.seenAt.getTime() - renewed.seenAt.getTime()).toBeGreaterThanOrEqual(5_000)
 })
 
 const addKilled = (minutes: number, hasHistory = false) => fixture.sql`
@@ -123,9 +124,8 @@ it('does not exceed stopTimeout when the row cannot be deleted', async () => {
   await outbox.start()
   await fixture.sql.begin(async (tx) => {
     await tx`select from outbox_instances for update`
-    const begunAt = performance.now()
-    await outbox.stop()
-    expect(performance.now() - begunAt).toBeLessThan(2_000)
+    // Closing has a limit of two seconds of its own.
+    expect(await msBeyond(1_000, () => outbox.stop())).toBeLessThan(900)
   })
 })
 
