@@ -230,17 +230,20 @@ describeWithRabbit('the connections of rabbitmqPublisher', () => {
     const publish = async () => verdicts(await publisher.publish([outboxEvent({ topic: queue })]))
     await proxy.refuse()
     expect(await publish()).toEqual(['transient'])
+    // A connection that takes longer than a second is given up for the next.
+    const connectedAgain = () =>
+      waitUntil(async () => (await publish())[0] === 'ok', { message: 'it connected again' })
     await proxy.accept()
-    expect(await publish()).toEqual(['ok'])
+    await connectedAgain()
     proxy.cut()
-    await waitUntil(async () => (await publish())[0] === 'ok', { message: 'it connected again' })
+    await connectedAgain()
     proxy.halfOpen()
     // The connection there is, and then one that is new. What was not written is not written later either.
     expect(await publish()).toEqual(['transient'])
     expect(sockets.at(-1)?.destroyed).toBe(true)
     expect(await publish()).toEqual(['transient'])
     await proxy.accept()
-    expect(await publish()).toEqual(['ok'])
+    await connectedAgain()
     await publisher.disconnect?.()
     // Not even the one that never answered is left.
     await waitUntil(() => sockets.every(({ destroyed }) => destroyed), {
