@@ -188,7 +188,7 @@ it('gives up a drop that would have to wait, so that no save waits longer than i
   expect(functions).toHaveLength(2)
   // Long enough to see a save wait for it.
   await fixture.sql.unsafe(
-    `alter function ${table.schema}.outbox_drop_part set lock_timeout = '5s'`,
+    `alter function ${table.schema}.outbox_drop_part set lock_timeout = '15s'`,
   )
   const waiting = async () =>
     (
@@ -203,7 +203,7 @@ it('gives up a drop that would have to wait, so that no save waits longer than i
     const save = outbox.withOutbox(async (_, emit) => emit(newEvent()))
     await waitUntil(async () => (await waiting()) === 2, { message: 'the save waits behind it' })
     await save
-    expect(performance.now() - began).toBeLessThan(8_000)
+    expect(performance.now() - began).toBeLessThan(25_000)
     expect(await purge).toBe(0)
   })
   expect(await table.partitions()).toMatchObject({ '-8': 5, 0: 1 })
