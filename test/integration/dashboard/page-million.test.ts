@@ -1,6 +1,6 @@
 // A table of a million events: the page is there at once, finds things at once, and each action works as on a small table. On a
-// quiet machine the first paint is within 1 s and a search within 300 ms, as the figures say that are printed. The limits are
-// wide, because other tests share the machine.
+// quiet machine the first paint is within 1 s and a search within 300 ms: the line that is printed has the figures. The limits
+// only find what is slow beyond doubt, because other tests share the machine, which may stand still for seconds.
 import type { Locator, Page } from 'playwright-core'
 import { performance } from 'node:perf_hooks'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -8,9 +8,9 @@ import { useDashboardPages, describeWithChromium } from '../../support/dashboard
 import { useFixture } from '../../support/fixture.ts'
 import { crowd } from '../../support/million-events.ts'
 
-const FIRST_PAINT_MS = 4_000
-const LOOK_MS = 3_000
-const ACT_MS = 10_000
+const FIRST_PAINT_MS = 15_000
+const LOOK_MS = 12_000
+const ACT_MS = 25_000
 const HOUR_MS = 3_600_000
 
 describeWithChromium('with a million events a person', () => {
