@@ -44,7 +44,18 @@ it('loses, invents and reorders nothing while its handlers are away', async () =
     await nextEvent(outbox.events, 'circuit:open')
     await broker.bringBack()
   }
-  await Promise.all([loseBroker(), service.takeOrders(2_000, new AbortController().signal)])
+  const over = new AbortController()
+  const isEnough = async () =>
+    service.units.rolledBack > 0 &&
+    (await client`select from orders where status = 'paid' limit 1`).length > 0
+  const loseBrokerAndEnd = async () => {
+    await loseBroker()
+    await waitUntil(isEnough, { message: 'an order was taken back, and one was paid' })
+    over.abort()
+  }
+  const taking = service.takeOrders(60_000, over.signal)
+  await Promise.all([loseBrokerAndEnd(), expect(taking).rejects.toThrow('aborted')])
+  await service.settle()
   const isDrained = async () =>
     (await client`select from outbox where status <> 'published' limit 1`).length === 0
   await waitUntil(isDrained, { message: 'everything is published' })
