@@ -5,6 +5,7 @@ const { drain, outboxMatchers, recordingPublisher, rolledBack } = require('after
 const postgres = require('postgres')
 
 expect.extend(outboxMatchers)
+jest.setTimeout(60_000)
 
 const sql = postgres(process.env.DATABASE_URL, { max: 3, onnotice: () => {} })
 const db = postgresJs(sql)
