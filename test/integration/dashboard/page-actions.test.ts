@@ -138,6 +138,19 @@ describeWithChromium('on the page a person', () => {
     })
   })
 
+  it('acts although the time to count was over before an event was found', async () => {
+    const [id] = await seed(fixture.sql, [{ status: 'dead_letter', attempts: 10, error: 'x' }])
+    const uncounted = { count: 0, exact: false, asOf: new Date().toISOString() }
+    const before = ({ url }: Request) =>
+      url.endsWith('/api/preview') ? Response.json(uncounted) : null
+    const page = await pages.open('/events?status=dead_letter', { before })
+    await page.getByRole('button', { name: 'Retry matching' }).click()
+    await dialogOf(page).getByText('dead letters, not counted to the end').waitFor()
+    await dialogOf(page).getByRole('button', { name: 'Retry', exact: true }).click()
+    await outcomeOf(page, '1 event goes out again.')
+    expect(await statuses()).toEqual({ [id!]: 'pending' })
+  })
+
   it('retries the events that are ticked, and no others', async () => {
     const [one, two, three, other] = await seed(fixture.sql, [
       { status: 'dead_letter', attempts: 10, error: 'x', aggregateId: '1' },

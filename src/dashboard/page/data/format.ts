@@ -41,8 +41,10 @@ export function count({ count: value, exact }: CountAnswer): string {
   return `${number(value)}${exact ? '' : '+'}`
 }
 
-/** `1 event`, `at least 10,000 events` */
+/** `1 event`, `at least 10,000 events`, `events, not counted to the end` */
 export function countOf({ count: value, exact }: CountAnswer, one: string, many: string): string {
+  // The time to count was over before one was found.
+  if (value === 0 && !exact) return `${many}, not counted to the end`
   return `${exact ? '' : 'at least '}${number(value)} ${value === 1 ? one : many}`
 }
 

@@ -37,7 +37,8 @@ export function Confirm({ act, done }: { act: Act; done: (outcome: string | null
     }
   }
 
-  const isPointless = preview !== null && preview.count === 0 && !act.worksOnNothing
+  const isPointless =
+    preview !== null && preview.count === 0 && preview.exact && !act.worksOnNothing
   const warning = preview && act.warning?.(preview)
   const isFilled = !act.field?.isRequired || text.trim() !== ''
   const isReady =
@@ -131,6 +132,6 @@ export function Confirm({ act, done }: { act: Act; done: (outcome: string | null
 }
 
 function labelOf(act: Act, preview: Preview | null): string {
-  if (act.worksOnNothing || !preview) return act.button
+  if (act.worksOnNothing || !preview || preview.count === 0) return act.button
   return `${act.button} ${number(preview.count)}${preview.exact ? '' : ' or more'}`
 }

@@ -101,6 +101,11 @@ it('says at least where it did not count to the end', () => {
   expect(format.countOf({ count: 1, exact: true }, 'event', 'events')).toBe('1 event')
 })
 
+it('does not say that there are none where it found none and stopped counting', () => {
+  const counted = { count: 0, exact: false }
+  expect(format.countOf(counted, 'event', 'events')).toBe('events, not counted to the end')
+})
+
 it('finds the view and the event of an address', () => {
   expect(parseRoute('#/events?type=a?b')).toEqual({ view: 'events', id: null, query: 'type=a?b' })
   expect(parseRoute('#/events/a%2Fb')).toMatchObject({ view: 'events', id: 'a/b' })
