@@ -118,7 +118,8 @@ export class Context {
   }
 }
 
-// The CLI saves and claims nothing. Dead letters may hold their lanes, which it cannot know, so what is behind them is woken.
+// The CLI saves and claims nothing. Dead letters may hold their lanes, which it cannot know, so what is behind them is woken,
+// and a dead letter that an event may wait for is shown with that reservation.
 export function storeRules(table: TableName): StoreRules {
   return {
     table,

@@ -215,6 +215,7 @@ export interface EventAnswer extends EventShown {
   readonly occurredAt: string
   readonly updatedAt: string
   readonly lastAttemptAt: string | null
+  /** What it waits for. Whether a dead letter among it holds it is not always known to `aftercommit dashboard`. */
   readonly behind: readonly {
     readonly id: string
     readonly status: StatusName

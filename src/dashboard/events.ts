@@ -1,6 +1,7 @@
 // The requests for events: those that a search finds, one with its history, its content, and failures in groups.
 import { performance } from 'node:perf_hooks'
-import type { EventSummary } from '../store/outbox/browse-store.ts'
+import type { EventDetail, EventSummary } from '../store/outbox/browse-store.ts'
+import { holdsDeadLetters } from '../upkeep/seen-instances.ts'
 import type { EventAnswer, EventContent, EventsAnswer, GroupsAnswer } from './api.ts'
 import type { EventSearch } from './input.ts'
 import type { ResolvedDashboardOptions } from './options.ts'
@@ -66,7 +67,19 @@ export async function event(source: DashboardSource, id: string): Promise<EventA
     databaseTime(source),
   ])
   if (!found) throw noEvent(id)
-  return showDetail(found, pauses, toTime(nowMs))
+  const behind = await aheadOf(source, found)
+  return showDetail({ ...found, behind }, pauses, toTime(nowMs))
+}
+
+/** What it waits for. Dead letters are among it unless it is known that they hold nothing. */
+async function aheadOf(
+  { store, deadLettersHold }: DashboardSource,
+  { behind }: EventDetail,
+): Promise<EventDetail['behind']> {
+  const others = behind.filter(({ status }) => status !== 'dead_letter')
+  if (others.length === behind.length) return behind
+  const holds = deadLettersHold ?? holdsDeadLetters(await store.control.instances())
+  return holds === false ? others : behind
 }
 
 export async function content(

@@ -41,11 +41,13 @@ export interface DashboardSource {
   readonly history: Pick<History, 'learn'> | null
   /** The types that the application declares. */
   readonly types: readonly string[]
+  /** Whether dead letters hold back what follows them; null: not known here, so the running instances are asked. */
+  readonly deadLettersHold: boolean | null
   readonly logger: Logger
 }
 
 /** What is known of an outbox that was made here. */
-type Known = Partial<Pick<DashboardSource, 'history' | 'types'>>
+type Known = Partial<Pick<DashboardSource, 'history' | 'types' | 'deadLettersHold'>>
 
 /** The outbox at one moment. */
 export interface Look {
@@ -65,6 +67,7 @@ export function sourceOf(outbox: unknown): DashboardSource {
     ...parts,
     retention: { retentionMs, deadLetterRetentionMs },
     types: Object.keys(options.catalog ?? {}),
+    deadLettersHold: options.deadLettersHold,
   })
 }
 
@@ -95,6 +98,7 @@ export function openSource(
     retention: parts.retention,
     history: parts.history ?? null,
     types: parts.types ?? [],
+    deadLettersHold: parts.deadLettersHold ?? null,
     logger: parts.logger,
   }
 }

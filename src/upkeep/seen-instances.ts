@@ -21,6 +21,13 @@ export function isUnseen(seenMsAgo: number): boolean {
   return seenMsAgo > UNSEEN_MS
 }
 
+/** Whether dead letters hold back what follows them, as the running instances are set; null if none says so. */
+export function holdsDeadLetters(instances: readonly Instance[]): boolean | null {
+  const [running] = splitBySeen(instances)
+  const set = running.flatMap(({ settings: { onDeadLetter } }) => onDeadLetter ?? [])
+  return set.length === 0 ? null : set.includes('hold')
+}
+
 /** A destination that one or more running instances cannot reach. */
 export interface Unreached extends Pick<OpenCircuit, 'publisher' | 'topic' | 'error'> {
   readonly instances: number

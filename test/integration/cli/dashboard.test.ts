@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { createServer } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { Overview } from '../../../src/dashboard/api.ts'
+import type { EventAnswer, Overview } from '../../../src/dashboard/api.ts'
 import { type CliRun, type RunningCli, runCli, startCli } from '../../support/built-cli.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
 import { useFixture } from '../../support/fixture.ts'
 import { seed } from '../../support/seeded-events.ts'
+import { seedInstance } from '../../support/seeded-instances.ts'
 import { directUrl } from '../../support/servers/database.ts'
 
 const fixture = useFixture({ partitioned: false })
@@ -82,6 +83,25 @@ it('shows the outbox and acts on it, and logs who did what to stderr', async () 
     { message: 'a pause was begun by pause()', by: 'ada', topic: 'orders', reason: 'moving' },
     { message: 'a pause was ended by resume()', by: 'ada', topic: 'orders' },
   ])
+})
+
+it('lists a dead letter as what an event waits for only if the instances may hold behind it', async () => {
+  const [dead, waiting] = await seed(fixture.sql, [{ status: 'dead_letter' }, {}])
+  await fixture.sql`update outbox set lane = 7`
+  const { url } = await start()
+  const behind = async () => {
+    const answer = (await (await api(url, `events/${waiting}`)).json()) as EventAnswer
+    return answer.behind.map(({ id }) => id)
+  }
+  try {
+    expect(await behind()).toEqual([dead])
+    await seedInstance(fixture.sql, { settings: { onDeadLetter: 'continue' } })
+    expect(await behind()).toEqual([])
+    await seedInstance(fixture.sql, { settings: { onDeadLetter: 'hold' } })
+    expect(await behind()).toEqual([dead])
+  } finally {
+    await fixture.sql`truncate outbox_instances`
+  }
 })
 
 it('prints its address for people, and ends on SIGTERM while a page is open', async () => {

@@ -10,6 +10,9 @@ export interface Step {
   readonly detail: string | null
 }
 
+/** Of a dead letter that an event may wait for: not every server of the page knows the setting. */
+export const ONLY_WITH_HOLD = "but only with onDeadLetter: 'hold'"
+
 export function stepsOf(event: EventAnswer, now: number): Step[] {
   return [
     { name: 'Emitted', at: event.occurredAt, kind: 'done', detail: null },
@@ -54,7 +57,10 @@ function outcomeOf(event: EventAnswer, now: number): Step[] {
     return [{ name: 'Being sent', at: availableAt, kind: 'current', detail }]
   }
   if (event.behind.length > 0) {
-    const detail = 'An earlier event of its lane is not finished.'
+    const isCertain = event.behind.some((one) => one.status !== 'dead_letter')
+    const detail = isCertain
+      ? 'An earlier event of its lane is not finished.'
+      : `A dead letter of its lane holds it back, ${ONLY_WITH_HOLD}.`
     return [{ name: 'Waits for its turn', at: null, kind: 'waiting', detail }]
   }
   const isDue = Date.parse(availableAt) <= now

@@ -7,7 +7,7 @@ import { number } from '../data/format.ts'
 import { usePoll } from '../data/poll.ts'
 import { linkTo, linkToEvent } from '../data/route.ts'
 import { useSession } from '../data/session.ts'
-import { stepsOf } from '../data/timeline.ts'
+import { ONLY_WITH_HOLD, stepsOf } from '../data/timeline.ts'
 import { StatusBadge } from '../parts/badge.tsx'
 import { Copyable } from '../parts/copy.tsx'
 import { Loaded, Notice } from '../parts/notice.tsx'
@@ -96,7 +96,10 @@ function WaitsFor({ event }: { event: EventAnswer }) {
         {event.behind.map(({ id, status, seq }) => (
           <li key={id}>
             <StatusBadge status={status} /> <a href={linkToEvent(id)}>{id}</a>{' '}
-            <span class="soft">seq {number(seq)}</span>
+            <span class="soft">
+              seq {number(seq)}
+              {status === 'dead_letter' && `, ${ONLY_WITH_HOLD}`}
+            </span>
           </li>
         ))}
       </ul>

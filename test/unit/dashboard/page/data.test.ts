@@ -250,6 +250,15 @@ describe('the history of an event', () => {
     expect(names(changed).at(-1)).toBe(last)
   })
 
+  it('does not promise that a dead letter before it holds it back', () => {
+    const detailOf = (...statuses: ('pending' | 'dead_letter')[]) => {
+      const behind = statuses.map((status, seq) => ({ id: 'x', status, seq }))
+      return stepsOf({ ...event, behind }, NOW).at(-1)!.detail
+    }
+    expect(detailOf('dead_letter')).toContain("only with onDeadLetter: 'hold'")
+    expect(detailOf('dead_letter', 'pending')).toBe('An earlier event of its lane is not finished.')
+  })
+
   it('has the last attempt and how many there were', () => {
     const failed = { status: 'failed', attempts: 3, error: 'refused' } as const
     expect(names(failed)).toEqual(['Emitted', 'Saved', 'Tried 3 times, last', 'Next attempt'])
