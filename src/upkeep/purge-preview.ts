@@ -3,13 +3,13 @@ import type { Count, Partition, PartitionStore } from '../store/outbox/outbox-st
 import type { PreviewStore } from '../store/outbox/preview/preview-store.ts'
 import { LATER_WITH_PARTITIONS_MS, type RetentionRules } from './retention.ts'
 
-/** Rows are counted no further, by default. */
+/** Rows are looked at and counted no further, by default. */
 const COUNTED = 1_000_000
 
 export interface PurgePreview {
   readonly published: Count
   readonly deadLetters: Count
-  /** Partitions that would be dropped. Their rows are among the published ones. */
+  /** Partitions that would be dropped, as far as they were looked at. Their rows are among the published ones. */
   readonly partitions: readonly string[]
 }
 
@@ -22,14 +22,15 @@ export async function previewPurge(
 ): Promise<PurgePreview> {
   const { partitions, preview } = store
   const found = await partitions.find(retentionMs)
-  const dropped = await findDropped(partitions, found?.isOwner ? found.old : [], retentionMs)
+  const old = found?.isOwner ? found.old : []
+  const whole = await countDropped(partitions, old, { retentionMs, most })
   const inBatches = await preview.countOld({
     status: 'published',
     olderThanMs: found ? retentionMs + LATER_WITH_PARTITIONS_MS : retentionMs,
-    except: dropped.map(({ partition }) => partition),
+    except: whole.counted,
     most,
   })
-  const rows = dropped.reduce((sum, { rows: inPartition }) => sum + inPartition, 0)
+  const rows = whole.rows + inBatches.count
   const deadLetters =
     deadLetterRetentionMs === null
       ? NOTHING
@@ -39,37 +40,51 @@ export async function previewPurge(
           most,
         })
   return {
-    published: { count: inBatches.count + rows, exact: inBatches.exact },
+    published: {
+      count: Math.min(rows, most),
+      exact: whole.isComplete && inBatches.exact && rows <= most,
+    },
     deadLetters,
-    partitions: dropped.map(({ partition }) => partition.name),
+    partitions: whole.dropped.map(({ name }) => name),
   }
 }
 
-async function findDropped(
+interface Whole {
+  readonly dropped: readonly Partition[]
+  /** Those, and the one at which it stopped. */
+  readonly counted: readonly Partition[]
+  readonly rows: number
+  /** Whether it looked at all of them. */
+  readonly isComplete: boolean
+}
+
+/** Looks at no more than `most` rows and one part of a partition, whether they are old or not. */
+async function countDropped(
   store: PartitionStore,
   old: readonly Partition[],
-  retentionMs: number,
-): Promise<{ partition: Partition; rows: number }[]> {
-  const dropped: { partition: Partition; rows: number }[] = []
+  { retentionMs, most }: { readonly retentionMs: number; readonly most: number },
+): Promise<Whole> {
+  const dropped: Partition[] = []
+  let [rows, looked] = [0, 0]
   for (const partition of old) {
-    const rows = await countIfOld(store, partition, retentionMs)
-    if (rows !== null) dropped.push({ partition, rows })
+    let ofThis = 0
+    for (let before: string | null = null; ; ) {
+      if (looked > most) {
+        const counted = ofThis > 0 ? [...dropped, partition] : dropped
+        return { dropped, counted, rows: rows + ofThis, isComplete: false }
+      }
+      const part = await store.peek(partition, retentionMs, before)
+      looked += part.rows
+      // A row of it stays.
+      if (!part.isOld) break
+      if (part.before === null) {
+        dropped.push(partition)
+        rows += ofThis
+        break
+      }
+      ofThis += part.rows
+      before = part.before
+    }
   }
-  return dropped
-}
-
-/** null: a row of it stays. */
-async function countIfOld(
-  store: PartitionStore,
-  partition: Partition,
-  retentionMs: number,
-): Promise<number | null> {
-  let total = 0
-  for (let before: string | null = null; ; ) {
-    const part = await store.peek(partition, retentionMs, before)
-    if (!part.isOld) return null
-    if (part.before === null) return total
-    total += part.rows
-    before = part.before
-  }
+  return { dropped, counted: dropped, rows, isComplete: true }
 }

@@ -54,7 +54,8 @@ export const purgeCommand: AddCommand = (program, run) => {
         }
         const total = found.published.count + found.deadLetters.count
         const what = `delete ${describe(found)} for good`
-        if (total > 0) await confirm(out, { what, yes: options.yes ?? false })
+        const isNone = total === 0 && found.published.exact && found.deadLetters.exact
+        if (!isNone) await confirm(out, { what, yes: options.yes ?? false })
         const progress = showProgress(out, 'deleting', total)
         let deleted = 0
         for await (const count of outboxRound(store, rules)()) {
@@ -78,7 +79,8 @@ function requireAge(option: string, ms: number): number {
 function describe({ published, deadLetters, partitions }: PurgePreview): string {
   const parts = [countEvents(published, 'published event')]
   if (deadLetters.count > 0) parts.push(countEvents(deadLetters, 'dead letter'))
-  const dropped = partitions.length > 0 ? `, with the partitions ${partitions.join(', ')}` : ''
+  const names = `${published.exact ? '' : 'at least '}the partitions ${partitions.join(', ')}`
+  const dropped = partitions.length > 0 ? `, with ${names}` : ''
   return `${parts.join(' and ')}${dropped}`
 }
 

@@ -5,7 +5,10 @@ import { dashboard } from '../../../src/dashboard/dashboard.ts'
 import { databaseOf } from '../../../src/drivers/database-of.ts'
 import { createOutbox, type OutboxOptions } from '../../../src/index.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import type { StoreRules } from '../../../src/store/outbox/outbox-store.ts'
+import { previewStore } from '../../../src/store/outbox/preview/preview-store.ts'
 import { lockName } from '../../../src/store/table-name.ts'
+import { previewPurge } from '../../../src/upkeep/purge-preview.ts'
 import { leased, prepare } from '../../support/conformance/store-under-test.ts'
 import { clientOf } from '../../support/dashboard-client.ts'
 import { recordingLogger } from '../../support/doubles/recording-logger.ts'
@@ -281,6 +284,44 @@ it('is counted before a purge while another instance has its turn, and takes no 
     await purging`select pg_advisory_unlock(hashtextextended(${turn}, 0))`
     purging.release()
   }
+})
+
+it('is counted before a purge up to a limit, however many rows and days there are', async () => {
+  const { schema, insert } = await newTable({ days: 8 })
+  for (const days of [3, 4, 5, 6, 7]) await insert({ count: 5, status: 'published', days })
+  // The first day that it looks at stays, and costs as much to look at.
+  await insert({ count: 12_000, status: 'published', days: 8 })
+  await fixture.sql.unsafe(`update ${schema}.outbox set published_at = now()
+    where id = (select id from ${schema}.outbox order by id limit 1)`)
+  const { partitions } = fixture.store({ schema })
+  let [looks, rows] = [0, 0]
+  const counting: typeof partitions = {
+    ...partitions,
+    async peek(...look) {
+      const part = await partitions.peek(...look)
+      looks += 1
+      rows += part.rows
+      return part
+    },
+  }
+  const rules = { table: { schema, name: 'outbox' }, statementTimeoutMs: 10_000 }
+  const store = {
+    partitions: counting,
+    preview: previewStore(databaseOf(fixture.db), rules as StoreRules),
+  }
+  const day = 86_400_000
+  const count = async (most: number) => {
+    ;[looks, rows] = [0, 0]
+    return await previewPurge(store, { retentionMs: day, deadLetterRetentionMs: null }, most)
+  }
+  const all = await count(100_000)
+  expect(all).toMatchObject({ published: { count: 12_024, exact: true } })
+  expect(all.partitions.length).toBeGreaterThanOrEqual(5)
+  expect(await count(10)).toMatchObject({ published: { count: 10, exact: false }, partitions: [] })
+  expect([looks, rows]).toEqual([1, 10_000])
+  const some = await count(12_010)
+  expect(some.published).toEqual({ count: 12_010, exact: false })
+  expect(some.partitions).toEqual(all.partitions.slice(0, 2))
 })
 
 it('deletes the rows around a dead letter in batches two days later, and its day when it is gone', async () => {
