@@ -35,13 +35,17 @@ export async function reroute(
   if (from === to) throw new OutboxOptionsError(`reroute() needs two topics, got '${from}' twice`)
   let [moved, held] = [0, 0]
   let after: ReroutePlace | null = null
-  do {
-    const page: Rerouted = await store.reroute(topics, { limit: PAGE, after })
-    moved += page.moved
-    held += page.held
-    after = page.last
-  } while (after !== null)
-  if (moved > 0) logger.info({ ...topics, moved, held, ...who }, 'events moved to another topic')
-  bell.ring()
-  return { moved, held }
+  try {
+    do {
+      const page: Rerouted = await store.reroute(topics, { limit: PAGE, after })
+      moved += page.moved
+      held += page.held
+      after = page.last
+    } while (after !== null)
+    return { moved, held }
+  } finally {
+    // Also when a page failed: what was moved before stays moved.
+    if (moved > 0) logger.info({ ...topics, moved, held, ...who }, 'events moved to another topic')
+    bell.ring()
+  }
 }
