@@ -3,6 +3,7 @@ import { requireName, requireOneOf } from '../checks/checks.ts'
 import { requireTexts } from '../checks/filter-values.ts'
 import type { Count } from '../store/outbox/outbox-store.ts'
 import { previewPurge } from '../upkeep/purge-preview.ts'
+import { isUnknownTopic } from '../upkeep/unknown-topic.ts'
 import type { Person } from './access.ts'
 import type { Changed, PauseAnswer, Preview, Rerouted } from './api.ts'
 import { readBody, readSelection, toDate, toTopic } from './input.ts'
@@ -29,28 +30,13 @@ export async function preview(source: DashboardSource, request: Request): Promis
     return source.failures.count(readSelection(selection, asOf), { within })
   }
   const counted = await count()
-  const isUnknown = act === 'pause' && counted.count === 0 && (await isUnknownTopic(source, topic))
+  const name = act === 'pause' ? toTopic(topic) : null
+  const isUnknown = name !== null && counted.count === 0 && (await isUnknownTopic(source, name))
   return {
     ...counted,
     asOf: toTime(asOf.getTime()),
     ...(isUnknown && { isUnknownTopic: true }),
   }
-}
-
-/** Looks at no more of the events than one page of a search does. */
-async function isUnknownTopic(
-  { store, browse }: DashboardSource,
-  topic: unknown,
-): Promise<boolean> {
-  const name = toTopic(topic)
-  if (name === null) return false
-  const instances = await store.control.instances()
-  const isNamed = instances.some(({ publishers }) =>
-    publishers.some(({ topics }) => topics?.includes(name)),
-  )
-  if (isNamed) return false
-  const { events } = await browse.list({ topic: name, limit: 1 })
-  return events.length === 0
 }
 
 async function countOld(source: DashboardSource): Promise<Count> {

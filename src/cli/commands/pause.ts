@@ -2,7 +2,10 @@
 import { topicName } from '../arguments.ts'
 import type { AddCommand } from '../command.ts'
 import { describeUser } from '../describe-user.ts'
+import { isUnknownTopic } from '../../upkeep/unknown-topic.ts'
 import { confirm, countEvents } from '../output/confirm.ts'
+import { printable } from '../output/table.ts'
+import { unknownTopicNote } from '../unknown-topic.ts'
 
 interface Options {
   readonly reason?: string
@@ -24,8 +27,10 @@ export const pauseCommand: AddCommand = (program, run) => {
     .action(
       run(async (context, { reason, by, yes = false }: Options, topic?: string) => {
         const { out } = context
-        const { store } = await context.session()
-        const what = topic === undefined ? 'everything' : `the topic '${topic}'`
+        const session = await context.session()
+        const { store } = session
+        const what = topic === undefined ? 'everything' : `the topic '${printable(topic)}'`
+        const isUnknown = topic !== undefined && (await isUnknownTopic(session, topic))
         if (topic === undefined && !yes) {
           const count = await store.countPending(COUNTED)
           const waiting = countEvents({ count, exact: count < COUNTED })
@@ -41,6 +46,7 @@ export const pauseCommand: AddCommand = (program, run) => {
             ? `${what} is paused; all instances obey within 15 seconds`
             : `${what} was paused already`,
         )
+        if (isUnknown && !out.json) out.note(unknownTopicNote(topic))
       }),
     )
 }

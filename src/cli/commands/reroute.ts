@@ -2,11 +2,13 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { reroute, type RerouteParts, type RerouteResult } from '../../upkeep/reroute.ts'
+import { isUnknownTopic } from '../../upkeep/unknown-topic.ts'
 import { topicName } from '../arguments.ts'
 import { usageError } from '../cli-error.ts'
 import type { AddCommand } from '../command.ts'
 import { confirm, countEvents } from '../output/confirm.ts'
 import { silentParts } from '../silent-parts.ts'
+import { OF_UNKNOWN, unknownTopicNote } from '../unknown-topic.ts'
 
 interface Options {
   readonly yes?: boolean
@@ -30,13 +32,16 @@ export const rerouteCommand: AddCommand = (program, run) => {
       run(async (context, { yes = false }: Options, from: string, to: string) => {
         const { out } = context
         if (from === to) throw usageError(`name two topics: both are '${from}'`)
-        const { store, preview } = await context.session()
+        const session = await context.session()
+        const { store, preview } = session
         const count = await preview.countWaiting(from, COUNTED)
-        const what = `move ${countEvents(count)} from the topic '${from}' to '${to}'`
+        const isUnknown = count.count > 0 && (await isUnknownTopic(session, to))
+        const what = `move ${countEvents(count)} from the topic '${from}' to '${to}'${isUnknown ? OF_UNKNOWN : ''}`
         if (count.count > 0) await confirm(out, { what, yes })
         const result = await rerouteAll(silentParts(store), from, to)
         out.document(result, () => `${result.moved} moved`)
         if (out.json) return
+        if (isUnknown && yes) out.note(unknownTopicNote(to))
         if (result.held > 0) {
           const one = 'one event was left, because an instance holds it'
           const many = `${result.held} events were left, because instances hold them`

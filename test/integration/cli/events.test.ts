@@ -272,6 +272,20 @@ describe('pause and resume', () => {
     expect(await read('status')).toMatchObject({ pauses: [] })
   })
 
+  it('says that a topic may be mistyped, and pauses it all the same', async () => {
+    await seed(fixture.sql, [{ topic: 'orders', status: 'published' }, { topic: 'carts' }])
+    expect(await run('pause', 'ordres')).toEqual({
+      code: 0,
+      stdout: "the topic 'ordres' is paused; all instances obey within 15 seconds\n",
+      stderr:
+        "no waiting or recent event is for the topic 'ordres', and no running instance names it; check the spelling\n",
+    })
+    await seedInstance(fixture.sql, { topics: ['payments'] })
+    for (const topic of ['orders', 'carts', 'payments']) {
+      expect(await run('pause', topic)).toMatchObject({ code: 0, stderr: '' })
+    }
+  })
+
   it('pauses everything only after a yes, and says how much would wait', async () => {
     await seedInstance(fixture.sql)
     await seed(fixture.sql, [{}, {}, { status: 'published' }])

@@ -30,10 +30,10 @@ it('asks, and moves what is unsent and held by no process, due now', async () =>
   // The third is held; the lease of the fourth is over.
   await fixture.sql`update outbox set lease_token = gen_random_uuid() where seq in (
     select seq from outbox order by seq offset 2 limit 2)`
-  const refused = await run('reroute', 'odrers', 'orders')
+  const refused = await run('reroute', 'odrers', 'carts')
   expect(refused).toMatchObject({ code: 2, stdout: '' })
   expect(refused.stderr).toContain(
-    "this would move 4 events from the topic 'odrers' to 'orders'; nothing was changed; pass --yes",
+    "this would move 4 events from the topic 'odrers' to 'carts'; nothing was changed; pass --yes",
   )
   expect(await read('reroute', 'odrers', 'orders', '--yes')).toEqual({ moved: 3, held: 1 })
   expect(await topics()).toEqual([
@@ -59,6 +59,30 @@ it('asks, and moves what is unsent and held by no process, due now', async () =>
   expect(await read('reroute', 'odrers', 'orders', '--yes')).toEqual({ moved: 1, held: 0 })
   expect((await run('reroute', 'odrers', 'orders')).stderr).toContain('nothing matched')
   expect(await run('reroute', 'orders', 'orders')).toMatchObject({ code: 2 })
+})
+
+it('says in its question, and with --yes in a note, that the new topic may be mistyped', async () => {
+  await seed(fixture.sql, [{ topic: 'odrers' }, { topic: 'carts', status: 'published' }])
+  const refused = await run('reroute', 'odrers', 'ordres')
+  expect(refused).toMatchObject({ code: 2, stdout: '' })
+  expect(refused.stderr).toContain(
+    "to 'ordres', a topic that no waiting or recent event is for and no running instance names; nothing was changed",
+  )
+  expect(await run('reroute', 'odrers', 'ordres', '--yes')).toEqual({
+    code: 0,
+    stdout: '1 moved\n',
+    stderr:
+      "no waiting or recent event is for the topic 'ordres', and no running instance names it; check the spelling\n",
+  })
+  await seedInstance(fixture.sql, { topics: ['orders'] })
+  try {
+    for (const to of ['carts', 'orders']) {
+      const [from] = await topics()
+      expect(await run('reroute', from!, to, '--yes')).toMatchObject({ code: 0, stderr: '' })
+    }
+  } finally {
+    await fixture.sql`truncate outbox_instances`
+  }
 })
 
 it('waits a moment for an event that an instance holds, as one does that probes the topic', async () => {
