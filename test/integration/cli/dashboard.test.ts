@@ -228,6 +228,22 @@ describe('read-only', () => {
       cli.signal('SIGINT')
       await cli.ended
     })
+
+    it('until it may update, and then the database refuses only what it may not', async () => {
+      await seed(fixture.sql, [{ status: 'dead_letter' }, { status: 'dead_letter' }])
+      await fixture.sql.unsafe(`grant update on outbox to ${role}`)
+      const { url: address } = await start(['--by', 'ada'], { url: url() })
+      const overview = await api(address, 'overview')
+      expect(await overview.json()).toMatchObject({ acting: { by: 'ada' } })
+      const selection = { all: true }
+      const discarded = await post(address, 'discard', { selection, asOf: asOf() })
+      expect([discarded.status, await discarded.json()]).toMatchObject([
+        403,
+        { error: { code: 'ROLE_MAY_NOT' } },
+      ])
+      const retried = await post(address, 'retry', { selection, asOf: asOf() })
+      expect(await retried.json()).toEqual({ count: 2 })
+    })
   })
 })
 
