@@ -71,10 +71,12 @@ export class Loop {
     this.#cycle = this.#context.runInAsyncScope(begin)
   }
 
-  /** The next run begins in this time, unless it would anyway. A run that fails rests by itself. */
-  wakeWithin(ms: number): void {
-    if (!this.#started || this.#cycle || this.#failures > 0) return
-    if (performance.now() + ms < this.#dueAt) this.#wakeIn(ms)
+  /** The next run begins in this time, unless it would anyway. Returns whether it begins sooner. A run that fails rests by itself. */
+  wakeWithin(ms: number): boolean {
+    if (!this.#started || this.#cycle || this.#failures > 0) return false
+    const isSooner = performance.now() + ms < this.#dueAt
+    if (isSooner) this.#wakeIn(ms)
+    return isSooner
   }
 
   /**

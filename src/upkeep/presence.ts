@@ -1,6 +1,6 @@
 // The beat: every ten seconds one statement renews this instance's row and reads the pauses, so that all instances obey a
-// pause within 15 s. A circuit that opens or closes brings the next beat forward. Once a minute a beat also writes what the instance
-// did. A crash leaves the row, which others delete later.
+// pause within 15 s. A circuit that opens or closes brings the next beat forward, but no more than once in ten seconds. Once a minute
+// a beat also writes what the instance did. A crash leaves the row, which others delete later.
 import { performance } from 'node:perf_hooks'
 import type { Pauses } from '../delivery/pauses.ts'
 import type { ResolvedOptions } from '../options/options.ts'
@@ -37,6 +37,8 @@ export class Presence {
   readonly #loop: Loop
   #present: Present | null = null
   #begunAt = 0
+  /** When a change of a circuit last brought a beat forward. */
+  #hurriedAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: PresenceParts) {
     this.#parts = parts
@@ -86,12 +88,19 @@ export class Presence {
       // It opens again after every probe that fails, which is no news.
       if (open.has(keyOf(circuit))) return
       open.add(keyOf(circuit))
-      this.#loop.wakeWithin(NEWS_MS)
+      this.#hurry()
     })
     events.on('circuit:closed', (circuit) => {
       open.delete(keyOf(circuit))
-      this.#loop.wakeWithin(NEWS_MS)
+      this.#hurry()
     })
+  }
+
+  // A circuit that flaps would bring forward a beat a second. So a change soon after another one waits for the next beat.
+  #hurry(): void {
+    const now = performance.now()
+    if (now - this.#hurriedAt < BEAT_MS) return
+    if (this.#loop.wakeWithin(NEWS_MS)) this.#hurriedAt = now
   }
 
   async #beat(): Promise<void> {

@@ -172,13 +172,35 @@ it('beats within a second of a circuit that opens or closes, once for all of the
   expect(beats).toHaveLength(2)
   // A probe failed: no news.
   lifecycle.tell('circuit:open', { ...orders, error })
-  await vi.advanceTimersByTimeAsync(5_000)
+  await vi.advanceTimersByTimeAsync(9_999)
   expect(beats).toHaveLength(2)
+  await vi.advanceTimersByTimeAsync(1)
+  expect(beats).toHaveLength(3)
   lifecycle.tell('circuit:closed', orders)
   await vi.advanceTimersByTimeAsync(1_000)
-  expect(beats).toHaveLength(3)
+  expect(beats).toHaveLength(4)
   await vi.advanceTimersByTimeAsync(9_999)
-  expect(beats).toHaveLength(3)
+  expect(beats).toHaveLength(4)
+  await presence.leave()
+})
+
+it('beats no more than twice in ten seconds while a circuit opens and closes', async () => {
+  const { presence, lifecycle, beats } = setUp()
+  await presence.enter()
+  const orders = { publisher: 'kafka', topic: 'orders' }
+  for (let second = 0; second < 100; second += 1) {
+    lifecycle.tell('circuit:open', { ...orders, error: new Error('away') })
+    await vi.advanceTimersByTimeAsync(500)
+    lifecycle.tell('circuit:closed', orders)
+    await vi.advanceTimersByTimeAsync(500)
+  }
+  expect(beats.length).toBeLessThanOrEqual(21)
+  // The first change is news at once, and so is one after a calm time.
+  await vi.advanceTimersByTimeAsync(15_000)
+  const before = beats.length
+  lifecycle.tell('circuit:open', { ...orders, error: new Error('away') })
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(beats).toHaveLength(before + 1)
   await presence.leave()
 })
 
