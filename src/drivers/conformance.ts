@@ -104,6 +104,31 @@ export const driverChecks: readonly DriverCheck[] = [
     assert.deepEqual(await idsOf(tested as never), [])
   }),
 
+  check(
+    'resolves only if it committed, also if a failed statement was not awaited',
+    async (tested) => {
+      await tested.db.query(sql.raw(`create unique index on ${TABLE} (id)`))
+      await tested.db.query(sql.raw(insert(1)))
+      const watch = { ...noWatch, isOver: false, use: () => {} }
+      watch.use = () => {
+        if (watch.isOver) throw refusal
+      }
+      const work = guarded(tested, watch, async (tx, open) => {
+        const failing = tested.query(tx, insert(1)).catch(() => {})
+        // Some clients send a query a moment after it is made.
+        await Promise.resolve()
+        watch.isOver = true
+        await open.query(sql.raw(insert(2)))
+        return { failing }
+      })
+      const isResolved = await work.then(
+        () => true,
+        () => false,
+      )
+      assert.deepEqual(await idsOf(tested as never), isResolved ? [1, 2] : [1])
+    },
+  ),
+
   check('begins with the settings that it is given', async ({ db }) => {
     const settings = {
       isolationLevel: 'serializable',

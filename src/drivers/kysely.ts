@@ -80,7 +80,7 @@ function join<DB>(tx: KyselyTransaction<DB>): OpenTransaction<KyselyTransaction<
   return {
     tx,
     query: (statement) => session.query(statement),
-    guarded: (watch) => session.guard(watch),
+    guarded: (watch) => new KyselyTransaction(tx, watch),
     savepoint: (work) =>
       tx instanceof KyselyTransaction
         ? tx.savepoint((inner) => work(join(inner)))

@@ -1,11 +1,13 @@
 // Prisma on Postgres: `createOutbox({ db: prismaDatabase(prisma) })`. A unit of work is an interactive transaction, and its
 // callback gets what $transaction() passes to its own. Prisma does not report whether COMMIT committed or rolled back, so no
-// statement may get through that would end the transaction, or fail after the save.
+// statement may get through that would end the transaction, or fail after the save. One operation may send several statements,
+// so the save waits for every operation in flight.
 import { rejectUnknown, requireDuration, withoutUndefined } from '../checks/checks.ts'
 import type { Duration } from '../checks/duration.ts'
 import { noTransaction, OutboxOptionsError } from '../errors.ts'
 import type { Database, OpenTransaction, TransactionSettings } from './driver.ts'
 import { markTransactions, unmarked } from './mark-transactions.ts'
+import { InFlight } from './in-flight.ts'
 import { isPrisma, isPrismaTransaction, type PrismaRaw, queryPrisma } from './prisma-query.ts'
 import { guardPrisma, isGuarded } from './prisma-transaction.ts'
 import { type ClientTransaction, inSavepoint, openTransaction } from './statement-savepoints.ts'
@@ -47,7 +49,7 @@ export function prismaDatabase<TClient extends PrismaDatabaseClient>(
     client: prisma,
     query: (statement) => queryPrisma(prisma, statement),
     begin: (work, settings) => begin(prisma, { ...limits, ...settings }, work),
-    join,
+    join: (tx) => join(tx),
     watched: (transact) =>
       new Proxy(prisma, {
         get(target, property) {
@@ -109,7 +111,7 @@ async function begin<TTx extends PrismaRaw, T>(
 function sessionOf<TTx extends PrismaRaw>(tx: TTx): ClientTransaction<TTx> {
   return {
     query: (statement) => queryPrisma(tx, statement),
-    guard: (watch) => guardPrisma(tx, watch),
+    guard: (watch, inFlight) => guardPrisma(tx, watch, inFlight),
     isOver: false,
   }
 }
@@ -119,16 +121,19 @@ interface Nests<TTx> {
 }
 
 // The opener of the transaction knows when it is over. One that we opened refuses savepoints as statements.
-function join<TTx extends PrismaRaw>(tx: TTx): OpenTransaction<TTx> {
+function join<TTx extends PrismaRaw>(tx: TTx, inFlight = new InFlight()): OpenTransaction<TTx> {
   if (!isPrismaTransaction(tx)) throw noTransaction()
   const session = sessionOf(tx)
   return {
     tx,
-    query: (statement) => session.query(statement),
-    guarded: (watch) => session.guard(watch),
+    async query(statement) {
+      await inFlight.ended()
+      return await session.query(statement)
+    },
+    guarded: (watch) => session.guard(watch, inFlight),
     savepoint: (work) =>
       isGuarded(tx)
         ? (tx as unknown as Nests<TTx>).$transaction((inner) => work(join(inner)))
-        : inSavepoint(session, () => work(join(tx))),
+        : inSavepoint(session, () => inFlight.inside((level) => work(join(tx, level)))),
   }
 }

@@ -1,34 +1,43 @@
 // Savepoints for clients that have none, or none that we can watch: as statements, on the connection of the transaction.
 import { overError } from '../errors.ts'
 import type { OpenTransaction, TransactionWatch } from './driver.ts'
+import { InFlight } from './in-flight.ts'
 import type { Statement } from './sql.ts'
 
 /** A transaction of a client, as its driver sees it. */
 export interface ClientTransaction<TTx> {
   /** Runs a statement of ours on the transaction's connection, past the guard. */
   query(statement: Statement): Promise<readonly unknown[]>
-  /** The client's transaction, for a callback. */
-  guard(watch: TransactionWatch<TTx>): TTx
+  /** The client's transaction, for a callback. Operations of several statements have to be followed. */
+  guard(watch: TransactionWatch<TTx>, inFlight: InFlight): TTx
   /** Set when the transaction is over: another one may use its connection by then. */
   isOver: boolean
 }
 
 let savepoints = 0
 
-export function openTransaction<TTx>(transaction: ClientTransaction<TTx>): OpenTransaction<TTx> {
+export function openTransaction<TTx>(
+  transaction: ClientTransaction<TTx>,
+  inFlight = new InFlight(),
+): OpenTransaction<TTx> {
   const savepoint = <T>(work: (inner: OpenTransaction<TTx>) => Promise<T>) =>
-    inSavepoint(transaction, () => work(openTransaction(transaction)))
+    inSavepoint(transaction, () =>
+      inFlight.inside((level) => work(openTransaction(transaction, level))),
+    )
   const guarded = (watch: TransactionWatch<TTx>) =>
-    transaction.guard({
-      use: () => {
-        watch.use()
-        checkOpen(transaction)
+    transaction.guard(
+      {
+        use: () => {
+          watch.use()
+          checkOpen(transaction)
+        },
+        savepoint: async (work) => {
+          watch.use()
+          return await watch.savepoint(work)
+        },
       },
-      savepoint: async (work) => {
-        watch.use()
-        return await watch.savepoint(work)
-      },
-    })
+      inFlight,
+    )
   const anyUse: TransactionWatch<TTx> = {
     use: () => {},
     savepoint: (work) => savepoint(async (inner) => work(inner.tx)),
@@ -37,7 +46,10 @@ export function openTransaction<TTx>(transaction: ClientTransaction<TTx>): OpenT
     get tx() {
       return guarded(anyUse)
     },
-    query: (statement) => transaction.query(statement),
+    async query(statement) {
+      await inFlight.ended()
+      return await transaction.query(statement)
+    },
     savepoint,
     guarded,
   }

@@ -33,7 +33,11 @@ const BROKEN: readonly [string, Broken, readonly RegExp[]][] = [
     (db) => ({
       begin: (work, settings) => db.begin(work, settings).catch(() => undefined as never),
     }),
-    [/rolls back when the work fails/, /rejects when Postgres refuses COMMIT/],
+    [
+      /rolls back when the work fails/,
+      /rejects when Postgres refuses COMMIT/,
+      /resolves only if it committed/,
+    ],
   ],
   [
     'commits what failed',

@@ -1,8 +1,9 @@
 // Prisma: what its interactive transactions can do inside a unit of work, what they may not, what its limits do to one, and
 // that no connection is lost by the pool, however a transaction ends.
 import { PrismaPg } from '@prisma/adapter-pg'
+import { setImmediate } from 'node:timers/promises'
 import pg from 'pg'
-import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import {
   prismaDatabase,
   type PrismaLimits,
@@ -135,6 +136,134 @@ it('publishes nothing when COMMIT is refused, and gives its connection back', as
   await expect(refused).rejects.toThrow(/orders_customer_key|Unique constraint|UniqueConstraint/)
   expect(await fixture.rows()).toEqual([])
   await expectUsable()
+})
+
+it('publishes nothing when an operation of several statements was not awaited, and its last one fails', async () => {
+  const twice = prisma.$extends({
+    query: {
+      order: {
+        async create({ args, query }) {
+          await query(args)
+          return await query(args)
+        },
+      },
+    },
+  })
+  const outbox = createOutbox({ db: prismaDatabase(twice), publisher, poller: false })
+  const failed = vi.fn<(error: unknown) => void>()
+  const work = outbox.withOutbox(async (tx, emit) => {
+    emit(newEvent())
+    void tx.order.create({ data: { id: 1, customer: 'Ada' } }).catch(failed)
+  })
+  await expect(work).rejects.toMatchObject({ code: 'ROLLED_BACK' })
+  expect(failed).toHaveBeenCalledOnce()
+  expect(await fixture.rows()).toEqual([])
+  await expectUsable()
+})
+
+it('saves behind an operation that was not awaited and is behind an asynchronous hook', async () => {
+  const slow = prisma.$extends({
+    query: {
+      order: {
+        async create({ args, query }) {
+          await setImmediate()
+          return await query(args)
+        },
+      },
+    },
+    model: {
+      order: {
+        async place(customer: string) {
+          await setImmediate()
+          return await Prisma.getExtensionContext(this).create({ data: { customer } })
+        },
+      },
+    },
+  })
+  const outbox = createOutbox({ db: prismaDatabase(slow), publisher, poller: false })
+  const done: string[] = []
+  const note = ({ customer }: { customer: string }) => void done.push(customer)
+  await outbox.withOutbox(async (tx, emit) => {
+    emit(newEvent())
+    void tx.order.create({ data: { customer: 'hook' } }).then(note)
+    void tx.order.place('method').then(note)
+    await tx.$transaction(async (inner) => {
+      void inner.order.create({ data: { customer: 'nested' } }).then(note)
+    })
+    expect(done).toContain('nested')
+  })
+  expect(done.toSorted()).toEqual(['hook', 'method', 'nested'])
+  expect((await customers()).toSorted()).toEqual(['hook', 'method', 'nested'])
+  expect(await fixture.rows()).toHaveLength(1)
+})
+
+it('undoes with a savepoint all of an operation that was begun in it and not awaited', async () => {
+  const slow = prisma.$extends({
+    query: {
+      order: {
+        async create({ args, query }) {
+          await setImmediate()
+          return await query(args)
+        },
+      },
+    },
+  })
+  const outbox = createOutbox({ db: prismaDatabase(slow), publisher, poller: false })
+  await outbox.withOutbox(async (tx, emit) => {
+    emit(newEvent())
+    const undone = tx.$transaction(async (inner) => {
+      void inner.order.create({ data: { customer: 'undone' } }).then(() => {})
+      throw new Error('no')
+    })
+    await expect(undone).rejects.toThrow('no')
+  })
+  expect(await customers()).toEqual([])
+  expect(await fixture.rows()).toHaveLength(1)
+})
+
+it('nests in a hook of an operation, which does not wait for itself', async () => {
+  const nesting = prisma.$extends({
+    query: {
+      order: {
+        async create({ args, query }) {
+          await outbox.withOutbox(
+            async (tx, emit) => {
+              emit(newEvent({ type: 'Nested' }))
+              await tx.order.count()
+            },
+            { nested: 'savepoint' },
+          )
+          return await query(args)
+        },
+      },
+    },
+  })
+  const outbox = createOutbox({ db: prismaDatabase(nesting), publisher, poller: false })
+  await outbox.withOutbox(async (tx) => {
+    await tx.order.create({ data: { customer: 'Ada' } })
+  })
+  expect(await savedTypes()).toEqual(['Nested'])
+})
+
+it('passes on how a method of an extension ended', async () => {
+  const failing = prisma.$extends({
+    model: {
+      order: {
+        async refuse() {
+          throw new Error('refused')
+        },
+      },
+    },
+  })
+  const outbox = createOutbox({ db: prismaDatabase(failing), publisher, poller: false })
+  await outbox.withOutbox(async (tx, emit) => {
+    emit(newEvent())
+    await expect(tx.order.refuse()).rejects.toThrow('refused')
+    const caught = vi.fn<(error: unknown) => void>()
+    await tx.order.refuse().catch(caught)
+    expect(caught).toHaveBeenCalledOnce()
+  })
+  expect(await fixture.rows()).toHaveLength(1)
 })
 
 it('fails when its connection dies in a transaction, and drops it', async () => {
