@@ -37,6 +37,7 @@ import type { Store } from './store/outbox/outbox-store.ts'
 import { postgresStore } from './store/outbox/postgres.ts'
 import type { PublisherActivity } from './telemetry/telemetry.ts'
 import { Backlog } from './unit-of-work/backlog.ts'
+import { checkedSaves } from './unit-of-work/checked-saves.ts'
 import { EmitIn } from './unit-of-work/emit-in.ts'
 import { LeftToConnector } from './unit-of-work/hand-over.ts'
 import { type Scheduled, ScheduledDesk } from './unit-of-work/scheduled.ts'
@@ -115,6 +116,7 @@ class HybridOutbox<
   readonly #emitIn: EmitIn
   readonly #database: Database<unknown>
   #handle: HandleOf<TDb> | null = null
+  #isCdcReady = false
   readonly #retention: Retention
   readonly #health: Health
   readonly #presence: Presence
@@ -156,9 +158,13 @@ class HybridOutbox<
     const delivery = new Delivery({ ...shared, own, pauses })
     const backlog = maxBacklog === null ? null : new Backlog({ store, max: maxBacklog, recorder })
     const next = options.relay === 'cdc' ? new LeftToConnector(lifecycle) : delivery
-    const units = new UnitsOfWork({ db, store, options, backlog, delivery: next })
+    const requireReady = (tx: Executor) => this.#requireCdc(tx)
+    const saving =
+      options.relay === 'cdc' ? checkedSaves(store, () => this.#isCdcReady, requireReady) : store
+    const saves = { store: saving, options, backlog, delivery: next }
+    const units = new UnitsOfWork({ ...saves, db })
 
-    const emitIn = new EmitIn({ store, options, units, backlog, delivery: next, newLoop, bell })
+    const emitIn = new EmitIn({ ...saves, units, newLoop, bell })
 
     compareSettings(db.client, options)
     if (options.orderScopes) reportHeldBack(lifecycle, options.orderScopes, logger)
@@ -426,6 +432,12 @@ class HybridOutbox<
     return [...findUnprepared(found, this.#options.table), ...findBehind(found, mostBytes)]
   }
 
+  /** What was found ready is not looked at again by saves; health() watches it from then on. */
+  async #requireCdc(tx?: Executor): Promise<void> {
+    requirePrepared(await this.#store.cdc(tx), this.#options.table)
+    this.#isCdcReady = true
+  }
+
   async #start(): Promise<void> {
     const { relay, migrate, enabled, immediate, poller, cleanup, deadLetterCheckMs } = this.#options
     this.#logger.isSilent = false
@@ -437,7 +449,7 @@ class HybridOutbox<
         'a newer version has migrated the table; this version works with it, but should be updated',
       )
     }
-    if (relay === 'cdc') requirePrepared(await this.#store.cdc(), this.#options.table)
+    if (relay === 'cdc') await this.#requireCdc()
     if (!enabled) return
     // Before anything is delivered: the first beat reads the pauses.
     await this.#presence.enter()

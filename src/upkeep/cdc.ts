@@ -1,5 +1,6 @@
 // What can be wrong with relay: 'cdc', for start(), health(), `aftercommit status` and the doctor alike. What was never set up,
-// or is gone, would lose events for the connector's readers, so start() refuses it. A connector that is behind loses nothing.
+// or is gone, would lose events for the connector's readers, so start() refuses it, and without start() the first save. A
+// connector that is behind loses nothing.
 import { OutboxError } from '../errors.ts'
 import type { CdcFound } from '../store/outbox/cdc/look.ts'
 import { createPublication } from '../store/outbox/cdc/script.ts'
@@ -107,7 +108,7 @@ function describeLoss({ heldBytes, safeBytes }: NonNullable<CdcFound['slot']>): 
   return `; after ${left} more of log the server gives the slot up (max_slot_wal_keep_size)`
 }
 
-/** Thrown by start(), before anything runs. */
+/** Thrown by start(), and without it by the first save. */
 export function requirePrepared(found: CdcFound, table: TableName): void {
   const problems = findUnprepared(found, table)
   if (problems.length === 0) return

@@ -1,12 +1,15 @@
-// Promise: an outbox with relay: 'cdc' does not start where a connector would miss its events, and says what to do; the names of
-// schema and table do not matter, nor whether the table has partitions.
+// Promise: an outbox with relay: 'cdc' does not start where a connector would miss its events, nor does it save there without
+// start(), and says what to do; the names of schema and table do not matter, nor whether the table has partitions.
 import { drizzle } from 'drizzle-orm/postgres-js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { sourceOf } from '../../../src/dashboard/source.ts'
 import { createOutbox, type OutboxError, type OutboxOptions } from '../../../src/index.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
 import { cdcSql } from '../../../src/publishers/debezium/cdc.ts'
 import { cdcNames } from '../../../src/store/outbox/cdc/names.ts'
 import { createPublication } from '../../../src/store/outbox/cdc/script.ts'
+import { diagnose } from '../../../src/upkeep/doctor/doctor.ts'
+import { doctorParts } from '../../../src/upkeep/doctor/parts.ts'
 import { describeWithConnector, describeWithFilters, useCdc } from '../../support/cdc/use-cdc.ts'
 import { saveVaried } from '../../support/cdc/compared-relays.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
@@ -83,6 +86,62 @@ describeWithFilters('the database', () => {
         { flag: 'cdc', message: expect.stringContaining('no connector reads') },
       ])
       await outbox.stop()
+      await sql.unsafe(`drop publication ${publication}; drop table outbox cascade`)
+      await sql`select pg_drop_replication_slot(${slot})`
+    } finally {
+      await Promise.all([sql.end(), client.end()])
+    }
+  })
+
+  it('is checked before the first save too, in the transaction of the save', async () => {
+    const [sql, client] = [openClient(server.url), openClient(server.url, { max: 1 })]
+    const statements: string[] = []
+    client.options.debug = (_, text) => void statements.push(text)
+    const lookedAt = () =>
+      statements.splice(0).filter((text) => text.includes('look at publication and slot')).length
+    const names = { schema: 'public', table: 'unstarted' }
+    const write = () => '{"written":true}'
+    const options = { db: drizzle(client), ...names, payloads: { write }, logger: false } as const
+    const outbox = createOutbox({ ...options, relay: 'cdc' })
+    await outbox.migrate()
+    const unit = () => outbox.withOutbox((_, emit) => void emit(newEvent()))
+    const own = () => client.begin((tx) => outbox.emitIn(tx, newEvent()))
+    const count = async () => (await sql`select from unstarted`).length
+    const table = { schema: 'public', name: names.table }
+    const { slot } = cdcNames('postgres', table)
+    try {
+      for (const save of [unit, own]) {
+        await expect(save()).rejects.toMatchObject({
+          code: 'CDC_NOT_READY',
+          message: expect.stringContaining('there is no publication') as string,
+        })
+      }
+      expect(await count()).toBe(0)
+      expect(lookedAt()).toBe(2)
+      await sql.unsafe(createPublication(table))
+      await expect(unit()).rejects.toMatchObject({ code: 'CDC_NOT_READY' })
+      await sql`select pg_create_logical_replication_slot(${slot}, 'pgoutput')`
+      await outbox.withOutbox(async () => {})
+      expect(lookedAt()).toBe(1)
+      await own()
+      await unit()
+      expect(lookedAt()).toBe(1)
+      const saved = { status: 'published', payload: write() }
+      const rows = await sql`select status, payload::text from unstarted`
+      expect(rows).toEqual([saved, saved])
+
+      const findings = async () => {
+        const settings = { oldTransactionMs: 3_600_000, showQueries: false }
+        const diagnosis = await diagnose(doctorParts(sourceOf(outbox), settings))
+        return diagnosis.findings.filter(({ check }) => check === 'cdc')
+      }
+      await sql`select pg_drop_replication_slot(${slot})`
+      await sql.unsafe(`drop publication ${cdcNames('postgres', table).publication}`)
+      // No instance is listed, but the newest event was saved for a connector.
+      expect((await findings()).map(({ severity }) => severity)).toEqual(['error', 'error'])
+      const relayed = createOutbox({ ...options, publisher: handlersPublisher({ handlers: {} }) })
+      await relayed.withOutbox((_, emit) => void emit(newEvent()))
+      expect(await findings()).toEqual([])
     } finally {
       await Promise.all([sql.end(), client.end()])
     }

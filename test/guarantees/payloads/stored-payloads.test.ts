@@ -4,7 +4,6 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
 import {
-  createOutbox,
   EventRefusedError,
   type Outbox,
   type OutboxEvent,
@@ -183,16 +182,6 @@ describeEach([drizzleOnPostgresJs, onNodePostgres], (fixture) => {
     await expect(emit(outbox, { type: 'NotKept', payload: large })).rejects.toMatchObject({
       code: 'PAYLOAD_TOO_LARGE',
     })
-  })
-
-  it('stores for a connector what write() returns', async () => {
-    const { write } = vault({ k1 })
-    const { db } = fixture
-    const outbox = createOutbox({ db, relay: 'cdc', payloads: { write }, logger: false })
-    await emit(outbox, { payload: SECRET })
-    expect(await fixture.rows()).toMatchObject([{ status: 'published' }])
-    expect((await storedPayloads())[0]).toContain('"key":"k1"')
-    expect(await wholeTable()).not.toContain('hunter2')
   })
 
   it('calls write() for what is saved alone, with the event but for its payload', async () => {

@@ -36,7 +36,7 @@ const opened = Array.from({ length: outboxes }, () => {
     work === 'cdc' ? createOutbox({ db, relay: 'cdc' }) : createOutbox({ db, publisher, topic })
   return { sql, outbox }
 })
-// Without a slot, an outbox with relay: 'cdc' does not start. It saves all the same.
+// With relay: 'cdc' the saves alone are measured, and they need no start().
 if (work === 'outbox' || work === 'idle') {
   await Promise.all(opened.map(({ outbox }) => outbox.start()))
 }

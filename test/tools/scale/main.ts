@@ -61,7 +61,11 @@ async function measure(
   const db = postgresJs(sql)
   await admin.unsafe(ORDERS)
   await createOutbox({ db, relay: 'cdc' }).migrate()
-  if (work === 'cdc') await admin.unsafe(cdcSql())
+  const { slot } = cdcNames('postgres', { schema: 'public', name: 'outbox' })
+  if (work === 'cdc') {
+    await admin.unsafe(cdcSql())
+    await admin`select pg_create_logical_replication_slot(${slot}, 'pgoutput')`
+  }
   const databaseUrl = server.url
   const own: InstanceArguments = {
     work,
@@ -75,9 +79,7 @@ async function measure(
   const children: ChildProcess[] = []
   for (let n = 0; n < processes; n += 1) children.push(await start(own))
   await delay(WARM_UP_MS)
-  const { slot } = cdcNames('postgres', { schema: 'public', name: 'outbox' })
-  if (work === 'cdc') await admin`select pg_create_logical_replication_slot(${slot}, 'pgoutput')`
-
+  if (work === 'cdc') await admin`select pg_replication_slot_advance(${slot}, pg_current_wal_lsn())`
   const before = { cpu: await cpuOfAll(children), cost: await readCost(admin) }
   const [units, end] = [await countUnits(admin), await watchServer(server.pid)]
   await delay(seconds * 1_000)

@@ -1,4 +1,5 @@
 // Whether the server writes what a connector has to read, and how far it has read: one statement, which any role may run.
+import type { Executor } from '../../../drivers/driver.ts'
 import { sql } from '../../../drivers/sql.ts'
 import { look, type LookContext, ownTable } from '../doctor/look.ts'
 import { type CdcNames, cdcNames } from './names.ts'
@@ -36,13 +37,14 @@ type Read = Pick<CdcFound, 'version' | 'walLevel'> & {
   readonly slots: readonly FoundSlot[]
 }
 
-export type CdcLook = () => Promise<CdcFound>
+/** `tx`: looks in a transaction of the application. */
+export type CdcLook = (tx?: Executor) => Promise<CdcFound>
 
 // All publications and slots of the database are read, because their names depend on its name. There are few of either. As
 // JSON, row filters need no column that older servers do not have.
 export function cdcStatement(context: LookContext): CdcLook {
   const table = ownTable(context)
-  return async () => {
+  return async (tx) => {
     const { database, publications, slots, ...server } = await look<Read>(
       context,
       'look at publication and slot',
@@ -62,6 +64,7 @@ export function cdcStatement(context: LookContext): CdcLook {
           from pg_replication_slots s cross join (select
             case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end as lsn) w
           where s.database = current_database()))`,
+      tx,
     )
     const names = cdcNames(database, context.table)
     const publication = publications.find(({ name }) => name === names.publication) ?? null

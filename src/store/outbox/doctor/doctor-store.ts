@@ -7,6 +7,7 @@ import { cdcStatement } from '../cdc/look.ts'
 import { blockersStatement } from './blockers.ts'
 import { defaultPartitionStatement } from './default-partition.ts'
 import { grantsStatement } from './grants.ts'
+import { newestEventStatement } from './newest-event.ts'
 import { oldTransactionsStatement } from './old-transactions.ts'
 import { relationsStatement } from './relations.ts'
 import { serverStatement } from './server.ts'
@@ -21,6 +22,7 @@ export interface DoctorStore {
   readonly oldTransactions: ReturnType<typeof oldTransactionsStatement>
   readonly slots: ReturnType<typeof slotsStatement>
   readonly cdc: ReturnType<typeof cdcStatement>
+  readonly newestEvent: ReturnType<typeof newestEventStatement>
   readonly blockers: ReturnType<typeof blockersStatement>
   readonly defaultPartition: ReturnType<typeof defaultPartitionStatement>
 }
@@ -36,6 +38,7 @@ export function doctorStore(db: Database<unknown>, rules: StoreRules): DoctorSto
     oldTransactions: oldTransactionsStatement(context),
     slots: slotsStatement(context),
     cdc: cdcStatement(context),
+    newestEvent: newestEventStatement(context),
     blockers: blockersStatement(context),
     defaultPartition: defaultPartitionStatement(context),
   }

@@ -1,7 +1,8 @@
 // How the doctor's statements run: each returns one JSON document as text, which every driver passes on as it is.
+import type { Executor } from '../../../drivers/driver.ts'
 import type { SQL } from '../../../drivers/sql.ts'
 import { sql } from '../../../drivers/sql.ts'
-import { type Background, runInBackground } from '../../database.ts'
+import { type Background, run, runInBackground } from '../../database.ts'
 import type { TableName } from '../../table-name.ts'
 
 export interface LookContext extends Background {
@@ -10,13 +11,17 @@ export interface LookContext extends Background {
   readonly outbox: SQL
 }
 
-/** `found` is an expression of the type json. */
-export async function look<T>(context: LookContext, step: string, found: SQL): Promise<T> {
-  const [row] = await runInBackground<{ found: string }>(
-    context,
-    step,
-    sql`select (${found})::text as found`,
-  )
+/** `found` is an expression of the type json. `tx`: looks in a transaction of the application, which has its own time limits. */
+export async function look<T>(
+  context: LookContext,
+  step: string,
+  found: SQL,
+  tx?: Executor,
+): Promise<T> {
+  const query = sql`select (${found})::text as found`
+  const [row] = await (tx
+    ? run<{ found: string }>(tx, step, query)
+    : runInBackground<{ found: string }>(context, step, query))
   return JSON.parse(row!.found) as T
 }
 
