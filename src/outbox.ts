@@ -196,7 +196,8 @@ class HybridOutbox<
       newLoop,
     })
     // The calls of people are logged, also after stop().
-    const desk = { store, logger: resolved.logger, bell }
+    const { routedTopics } = options
+    const desk = { store, logger: resolved.logger, bell, routedTopics }
     this.#desk = desk
     this.#pauseDesk = new PauseDesk({ control: store.control, pauses, logger: resolved.logger })
     this.#deadLetterDesk = new DeadLetterDesk(desk)

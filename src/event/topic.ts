@@ -72,6 +72,18 @@ export function unroutedError(event: Named, topic: string, routed: ReadonlySet<s
   )
 }
 
+/** `routed` is null if every topic has a publisher. */
+export function requireRoute(
+  what: string,
+  topic: string,
+  routed: ReadonlySet<string> | null,
+): void {
+  if (routed === null || routed.has(topic)) return
+  throw new OutboxOptionsError(
+    `${what} is '${topic}', which has no publisher; ${missingRoute(topic, routed)}`,
+  )
+}
+
 /** Checks everything that is known without an event. */
 export function checkRoutes(rules: {
   readonly topic: TopicRule
@@ -80,12 +92,7 @@ export function checkRoutes(rules: {
   readonly deadLetterTopic: string | null
 }): void {
   const { topic: rule, catalog, routedTopics: routed, deadLetterTopic } = rules
-  const requireRouted = (what: string, topic: string) => {
-    if (routed === null || routed.has(topic)) return
-    throw new OutboxOptionsError(
-      `${what} is '${topic}', which has no publisher; ${missingRoute(topic, routed)}`,
-    )
-  }
+  const requireRouted = (what: string, topic: string) => requireRoute(what, topic, routed)
   if (deadLetterTopic !== null) requireRouted('deadLetterTopic', deadLetterTopic)
   if (typeof rule === 'string') requireRouted('topic', rule)
   if (typeof rule === 'object') {

@@ -2,6 +2,7 @@
 // moved, and a second call moves the rest.
 import { requireName } from '../checks/checks.ts'
 import { OutboxOptionsError } from '../errors.ts'
+import { requireRoute } from '../event/topic.ts'
 import type { Bell } from '../runtime/bell.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Store } from '../store/outbox/outbox-store.ts'
@@ -11,6 +12,8 @@ import { type DoneBy, doneBy } from './done-by.ts'
 export interface RerouteParts {
   readonly store: Pick<Store<never>, 'reroute'>
   readonly logger: Logger
+  /** The topics that have a publisher. @default null: all have, or the publishers are not known here */
+  readonly routedTopics?: ReadonlySet<string> | null
   /** Rung when the events may be sent. */
   readonly bell: Bell
 }
@@ -25,7 +28,7 @@ export interface RerouteResult {
 const PAGE = 1_000
 
 export async function reroute(
-  { store, logger, bell }: RerouteParts,
+  { store, logger, bell, routedTopics = null }: RerouteParts,
   from: string,
   to: string,
   details: DoneBy,
@@ -33,6 +36,7 @@ export async function reroute(
   const who = doneBy('reroute()', details)
   const topics = { from: requireName('from', from), to: requireName('to', to) }
   if (from === to) throw new OutboxOptionsError(`reroute() needs two topics, got '${from}' twice`)
+  requireRoute("the topic 'to' of reroute()", to, routedTopics)
   let [moved, held] = [0, 0]
   let after: ReroutePlace | null = null
   try {

@@ -1,5 +1,6 @@
 // `aftercommit reroute`: events that wait for a mistyped topic go to the right one.
 import { expect, it } from 'vitest'
+import { routerPublisher } from '../../../src/index.ts'
 import { readCli, runCli } from '../../support/built-cli.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { acked, failedAs, scriptedPublisher } from '../../support/doubles/scripted-publisher.ts'
@@ -142,4 +143,17 @@ it('is the remedy that doctor names for a topic out of reach', async () => {
   const circuits = [{ publisher: 'kafka', topic: 'odrers', forMs: 9_000, error: 'no such topic' }]
   await seedInstance(fixture.sql, { report: { circuits } })
   expect((await run('doctor')).stdout).toContain("aftercommit reroute 'odrers' <topic>")
+})
+
+it('refuses a topic without a publisher, where the publishers are known', async () => {
+  const outbox = fixture.outbox({
+    publisher: routerPublisher({
+      publishers: { broker: scriptedPublisher(acked) },
+      routes: { orders: 'broker' },
+    }),
+  })
+  await expect(outbox.reroute('ordres', 'oders')).rejects.toMatchObject({
+    code: 'OPTIONS_INVALID',
+    message: expect.stringContaining("'oders', which has no publisher"),
+  })
 })
