@@ -133,6 +133,14 @@ describeWithConnector('a connector under load', () => {
         confirmed_flush_lsn)::float8 as at from pg_replication_slots where slot_name = ${slot}`
       return row.at
     }
+    // The server counts from where the slot could begin again, which may be far behind what the connector has read.
+    const isLittleKept = async () => {
+      await sql`checkpoint`
+      const [row] = await sql<[{ kept: number }]>`select pg_wal_lsn_diff(pg_current_wal_lsn(),
+        restart_lsn)::float8 as kept from pg_replication_slots where slot_name = ${slot}`
+      return row.kept < 4 * MB
+    }
+    await waitUntil(isLittleKept, { message: 'the slot keeps little', timeoutMs: 60_000 })
     connect.pause()
     await sql`alter system set max_slot_wal_keep_size = '64MB'`
     await sql`select pg_reload_conf()`
