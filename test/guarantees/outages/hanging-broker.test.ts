@@ -80,7 +80,7 @@ describeWithOwnKafka('a broker that hangs', () => {
     it('gets a send once that it acks in time, behind one that it acks too late', async () => {
       const topic = `late-${name}`
       await createTopic(kafka.brokers, topic)
-      const requestMs = 6_000
+      const requestMs = 12_000
       const sender = open(kafka.brokers, { requestMs, retries: 0 })
       const [warmUp, late, inTime] = [1, 2, 3].map(() => outboxEvent({ topic, aggregateId: '1' }))
       expect(await sender.publish([warmUp!])).toMatchObject([{ ok: true }])
