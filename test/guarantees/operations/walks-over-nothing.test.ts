@@ -87,7 +87,7 @@ async function readBy(action: Action, delivers: number, index = '%'): Promise<nu
       if (passed === 0 || row!['due'] !== 0) passed = performance.now() + 2_100
       return performance.now() >= passed
     },
-    { message: 'what is held is put off' },
+    { message: 'what is held is put off', timeoutMs: 90_000 },
   )
   // The round that counts sends a probe too, if there is one to send: looking for one reads a few hundred events at most.
   await waitUntil(() => circuit.state !== 'open', { message: 'the next probe is due' })
