@@ -48,8 +48,10 @@ export function describeScheduled<TTx>({
       expect(due).toBeGreaterThanOrEqual(1)
       // It was due when it was saved, not in 2020.
       expect(lagMs).toBeLessThan(60_000)
-      expect(payloadsOf(await claim()).at(0)).toBe('past')
-      expect(payloadsOf(await claimDue())).toEqual(['soon'])
+      const claimed = payloadsOf(await claim())
+      // On a machine that stands still, both are due by then.
+      if (claimed.length === 1) claimed.push(...payloadsOf(await claimDue()))
+      expect(claimed).toEqual(['past', 'soon'])
       expect(await store().dueTopics()).toEqual({ topics: [], nextInMs: null })
     })
 
