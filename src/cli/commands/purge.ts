@@ -1,5 +1,4 @@
 // aftercommit purge: deletes what is past its retention now, in batches, as the cleanup of an instance does.
-import type { Logger } from '../../runtime/logger.ts'
 import { silentLogger } from '../../runtime/logger.ts'
 import { previewPurge, type PurgePreview } from '../../upkeep/purge-preview.ts'
 import { outboxRound } from '../../upkeep/retention.ts'
@@ -7,8 +6,8 @@ import { duration } from '../arguments.ts'
 import { usageError } from '../cli-error.ts'
 import type { AddCommand } from '../command.ts'
 import { confirm, countEvents } from '../output/confirm.ts'
-import type { Output } from '../output/output.ts'
 import { showProgress } from '../output/progress.ts'
+import { remarkLogger } from '../relay-log.ts'
 
 interface Options {
   readonly olderThan: number
@@ -45,7 +44,7 @@ export const purgeCommand: AddCommand = (program, run) => {
             options.deadLettersOlderThan === undefined
               ? null
               : requireAge('--dead-letters-older-than', options.deadLettersOlderThan),
-          logger: out.json ? silentLogger : noteLogger(out),
+          logger: out.json ? silentLogger : remarkLogger(out),
         }
         const found = await previewPurge({ partitions: store.partitions, preview }, rules)
         if (options.dryRun) {
@@ -82,14 +81,4 @@ function describe({ published, deadLetters, partitions }: PurgePreview): string 
   const names = `${published.exact ? '' : 'at least '}the partitions ${partitions.join(', ')}`
   const dropped = partitions.length > 0 ? `, with ${names}` : ''
   return `${parts.join(' and ')}${dropped}`
-}
-
-/** What the upkeep of partitions has to say. */
-function noteLogger(out: Output): Logger {
-  const note = (fields: object, message: string) => {
-    const { err, ...rest } = fields as { err?: unknown }
-    const about = Object.keys(rest).length > 0 ? ` ${JSON.stringify(rest)}` : ''
-    out.note(`${message}${about}${err instanceof Error ? `: ${err.message}` : ''}`)
-  }
-  return { debug: note, info: note, warn: note, error: note }
 }
