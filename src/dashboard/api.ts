@@ -255,6 +255,9 @@ export interface DoctorAnswer {
   readonly findings: readonly Finding[]
 }
 
+/** A selection names no more ids than this. */
+export const MOST_IDS = 1_000
+
 /** Which failures an action is about: every given field must match. `all` excludes the others. */
 export interface Selection {
   readonly all?: true

@@ -5,12 +5,11 @@ import { parseTime } from '../checks/time.ts'
 import type { EventStatus } from '../event/event.ts'
 import type { FailureFilter } from '../store/outbox/failure-store.ts'
 import type { EventListing } from '../upkeep/browse.ts'
-import type { Selection } from './api.ts'
+import { MOST_IDS, type Selection } from './api.ts'
 import { badRequest, RefusedError } from './refusal.ts'
 
 /** More than the ids of a page need. */
 const LARGEST_BODY = 256 * 1_024
-const MOST_IDS = 1_000
 const LARGEST_PAGE = 200
 
 /** The body as a JSON object with these keys. */

@@ -206,6 +206,34 @@ describeWithChromium('on the page a person', () => {
     expect(Object.values(await statuses())).toEqual(['pending'])
   })
 
+  it('changes no more ticked events at once than the server takes, and reads why', async () => {
+    const now = new Date().toISOString()
+    const failure = {
+      status: 'dead_letter',
+      type: 'OrderPlaced',
+      aggregateType: 'order',
+      topic: 'orders',
+    }
+    const times = { createdAt: now, availableAt: now, publishedAt: null, deliverAt: null }
+    const events = Array.from({ length: 1_001 }, (_, n) => ({
+      ...failure,
+      ...times,
+      id: `019a8c1e-7b2f-7c41-9a55-${String(n).padStart(12, '0')}`,
+      aggregateId: String(n),
+    }))
+    const before = ({ url }: Request) =>
+      url.includes('/api/events?')
+        ? Response.json({ now, events, next: null, lookedUntil: null })
+        : null
+    const page = await pages.open('/events', { before })
+    await page.getByRole('checkbox', { name: 'All failures on this list' }).click()
+    const bar = page.getByRole('group', { name: 'Ticked events' })
+    await bar.getByText('1,001 ticked, and at most 1,000 can be changed at once').waitFor()
+    expect(await bar.getByRole('button').allInnerTexts()).toEqual(['Untick all'])
+    await page.getByRole('checkbox', { name: 'OrderPlaced of order/7', exact: true }).click()
+    await bar.getByRole('button', { name: 'Retry 1,000' }).waitFor()
+  })
+
   it('discards what the filter matches by status', async () => {
     const [failing, , other] = await seed(fixture.sql, [
       { status: 'failed', attempts: 2, error: 'x', dueInSeconds: 3600 },

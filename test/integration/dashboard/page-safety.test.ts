@@ -111,6 +111,7 @@ describeWithChromium('the page', () => {
     const page = await pages.open('/failures', { authorize })
     const dialog = page.getByRole('dialog')
     await dialog.getByText('needs a token').waitFor()
+    await dialog.getByText('your session has ended: sign in again').waitFor()
     await page.keyboard.press('Escape')
     await dialog.getByLabel('Token').fill('guess')
     await page.keyboard.press('Enter')

@@ -67,6 +67,16 @@ export function toSelection(filter: EventFilter, now: number): Selection | null 
   return Object.keys(selection).length > 0 ? selection : { all: true }
 }
 
+const UNSENT: readonly StatusName[] = ['pending', 'failed']
+
+/** The topic whose unsent events the list shows, all of them: a move knows nothing but the topic. Otherwise null. */
+export function topicToMove(filter: EventFilter): string | null {
+  const { status, topic } = filter
+  const others = NAMES.filter((name) => name !== 'topic' && filter[name])
+  const hasUnsent = status.length === 0 || UNSENT.every((one) => status.includes(one))
+  return topic !== undefined && others.length === 0 && hasUnsent ? topic : null
+}
+
 /** An empty text takes it out. */
 export function withText(filter: EventFilter, name: keyof EventFilter, text: string): EventFilter {
   const { [name]: _, ...rest } = filter

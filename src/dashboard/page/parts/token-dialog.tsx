@@ -39,11 +39,15 @@ export function TokenDialog() {
           asked.answer(token.trim())
         }}
       >
-        <h2 id="token-title">This dashboard needs a token</h2>
+        <h2 id="token-title">This dashboard needs a token or a sign-in</h2>
         <p>
           {asked.wasRefused
             ? 'The server did not accept the token. Try another one.'
-            : 'The command that started it printed the token. It is kept for this tab only.'}
+            : 'Enter the token that the dashboard was started with. It is kept for this tab only.'}
+        </p>
+        <p>
+          If you sign in to an application to see this page, your session has ended: sign in again,
+          then reload the page.
         </p>
         <label class="field">
           Token

@@ -2,7 +2,13 @@
 import { useState } from 'preact/hooks'
 import { discard, moveTo, retry } from '../data/acts.ts'
 import { databaseNow } from '../data/clock.ts'
-import { type EventFilter, formatFilter, parseFilter, toSelection } from '../data/event-filter.ts'
+import {
+  type EventFilter,
+  formatFilter,
+  parseFilter,
+  topicToMove,
+  toSelection,
+} from '../data/event-filter.ts'
 import { useEventList } from '../data/event-list.ts'
 import { exactTime, number, shortTime } from '../data/format.ts'
 import { linkTo, replaceAddress } from '../data/route.ts'
@@ -104,12 +110,10 @@ function Further({ list }: { list: ReturnType<typeof useEventList> }) {
   )
 }
 
-const UNSENT: readonly string[] = ['pending', 'failed']
-
 /** On the failures among what the filter matches, on all pages. */
 function BulkActions({ filter, reload }: { filter: EventFilter; reload: () => void }) {
   const { mayAct, ask, overview } = useSession()
-  const { topic } = filter
+  const topic = topicToMove(filter)
   // The span begins when the button is pressed; the server counts the same events that it then changes.
   const run = (make: typeof retry) => {
     const selection = toSelection(filter, databaseNow())
@@ -117,8 +121,7 @@ function BulkActions({ filter, reload }: { filter: EventFilter; reload: () => vo
     const where = selection.all ? 'all failures' : 'what matches the filter'
     void ask(make(selection, where)).then((isDone) => isDone && reload())
   }
-  const hasUnsent = filter.status.length === 0 || filter.status.some((one) => UNSENT.includes(one))
-  const move = topic !== undefined && hasUnsent && (
+  const move = topic !== null && (
     <button
       type="button"
       class="button button-quiet"

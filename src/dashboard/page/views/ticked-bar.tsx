@@ -1,4 +1,5 @@
 // What can be done with the events that are ticked. It stays in sight below a long list.
+import { MOST_IDS } from '../../api.ts'
 import { discard, retry } from '../data/acts.ts'
 import { number } from '../data/format.ts'
 import { useSession } from '../data/session.ts'
@@ -10,6 +11,7 @@ export function TickedBar(props: {
 }) {
   const { ids, untick, reload } = props
   const { ask } = useSession()
+  const isTooMany = ids.length > MOST_IDS
   async function run(make: typeof retry): Promise<void> {
     if (!(await ask(make({ id: ids }, 'what is ticked')))) return
     untick()
@@ -19,13 +21,18 @@ export function TickedBar(props: {
     <div class="ticked-bar" role="group" aria-label="Ticked events">
       <p role="status">
         <strong>{number(ids.length)}</strong> ticked
+        {isTooMany && `, and at most ${number(MOST_IDS)} can be changed at once`}
       </p>
-      <button type="button" class="button button-small" onClick={() => void run(retry)}>
-        Retry {number(ids.length)}…
-      </button>
-      <button type="button" class="button button-small" onClick={() => void run(discard)}>
-        Discard {number(ids.length)}…
-      </button>
+      {!isTooMany && (
+        <>
+          <button type="button" class="button button-small" onClick={() => void run(retry)}>
+            Retry {number(ids.length)}…
+          </button>
+          <button type="button" class="button button-small" onClick={() => void run(discard)}>
+            Discard {number(ids.length)}…
+          </button>
+        </>
+      )}
       <button type="button" class="button button-small button-quiet" onClick={untick}>
         Untick all
       </button>

@@ -6,6 +6,7 @@ import { splitCommands } from '../../../../src/dashboard/page/data/commands.ts'
 import {
   formatFilter,
   parseFilter,
+  topicToMove,
   toQuery,
   toSelection,
 } from '../../../../src/dashboard/page/data/event-filter.ts'
@@ -57,6 +58,19 @@ describe('the filter of events', () => {
   ])('selects for an action by %s', (query, selection) => {
     expect(toSelection(parseFilter(query), NOW)).toEqual(selection)
   })
+})
+
+it.each([
+  ['topic=ordres', 'ordres'],
+  ['topic=ordres&status=pending,failed&order=oldest', 'ordres'],
+  ['topic=ordres&status=pending,failed,dead_letter', 'ordres'],
+  ['topic=ordres&status=failed', null],
+  ['topic=ordres&type=OrderPlaced', null],
+  ['topic=ordres&savedSince=1h', null],
+  ['status=pending,failed', null],
+  ['', null],
+])('offers a move only where the list shows all that it would move: %s', (query, topic) => {
+  expect(topicToMove(parseFilter(query))).toBe(topic)
 })
 
 describe('the search box', () => {
