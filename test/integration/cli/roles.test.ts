@@ -129,6 +129,7 @@ describe.skipIf(inject('pgbouncerMissing') !== null)('behind PgBouncer', () => {
     expect(await readCli(['retry', '--topic', 'carts'], { url })).toEqual({ retried: 1 })
     expect(await readCli(['discard', '--all', '--yes'], { url })).toEqual({ discarded: 1 })
     await direct`update outbox set status = 'published', published_at = now() - interval '1 min'`
-    expect(await readCli(['purge', '--older-than', '1s', '--yes'], { url })).toMatchObject({})
+    expect(await readCli(['purge', '--older-than', '1s', '--yes'], { url })).toEqual({ deleted: 1 })
+    expect(await direct`select from outbox`).toHaveLength(0)
   })
 })

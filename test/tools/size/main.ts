@@ -1,6 +1,6 @@
-// npm run check:size: what each subpath weighs in a bundle, with all that it imports and without its peers. Exit code 1 if one
-// is past its limit, or has none. Run after the build.
-import { readFile } from 'node:fs/promises'
+// npm run check:size: what each subpath weighs in a bundle, with all that it imports and without its peers, and what the
+// dashboard's page weighs compressed, as browsers get it. Exit code 1 if one is past its limit, or has none. Run after the build.
+import { readdir, readFile } from 'node:fs/promises'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
@@ -33,6 +33,9 @@ const LIMITS: Readonly<Record<string, number>> = {
   './testing': 17,
   './nestjs': 234,
 }
+
+/** In kB, all files of the page together, compressed. */
+const PAGE_LIMIT = 64
 
 interface Package {
   readonly exports: Readonly<Record<string, string | { readonly default: string }>>
@@ -71,6 +74,18 @@ for (const [subpath, file] of Object.entries(exports)) {
   const columns = `${kB(bundle.length)}${kB(gzipSync(bundle).length)}${String(limit).padStart(8)}`
   console.log(`${subpath.padEnd(24)}${columns}${isLight ? '' : '  too heavy'}`)
 }
+
+const page = new URL('dist/dashboard/page/', root)
+const files = await Promise.all(
+  (await readdir(page)).map(async (name) => await readFile(new URL(name, page))),
+)
+const whole = files.reduce((sum, file) => sum + file.length, 0)
+const compressed = files.reduce((sum, file) => sum + gzipSync(file).length, 0)
+const isPageLight = files.length > 0 && compressed <= PAGE_LIMIT * 1_000
+isGood &&= isPageLight
+const columns = `${kB(whole)}${kB(compressed)}${`${PAGE_LIMIT} gzip`.padStart(13)}`
+console.log(`${'page of the dashboard'.padEnd(24)}${columns}${isPageLight ? '' : '  too heavy'}`)
+
 if (!isGood) {
   console.error('raise the limit in test/tools/size/main.ts if the weight is worth it')
   process.exitCode = 1
