@@ -126,7 +126,7 @@ describeWithOwnKafka('a broker that hangs', () => {
           timeoutMs: 45_000,
         },
       )
-      // An outage is not poison: it costs no attempts.
+      // An outage costs no attempts.
       expect((await fixture.rows()).every((row) => row.attempts === 0)).toBe(true)
       const reader = await readTopic(kafka.brokers, away)
       const values = (await reader.readToEnd()).map(({ value }) => Number(value))

@@ -1,4 +1,4 @@
-// An outage is not poison: while a destination is away nobody pays with attempts, one probe at a time
+// An outage costs no attempts: while a destination is away, one probe at a time
 // finds out whether it is back, and nothing overtakes what could not be sent.
 import { afterEach, expect, it, vi } from 'vitest'
 import type { PublishResult } from '../../../src/index.ts'
