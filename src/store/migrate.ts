@@ -32,7 +32,7 @@ export interface MigrateOptions {
 const STEP = 'migrate the table'
 
 /** Every save waits behind a migration that waits for a lock, so that gives up soon, lets them through, and tries again. */
-const LOCK_TIMEOUT_MS = 2_000
+export const LOCK_TIMEOUT_MS = 2_000
 const BETWEEN_TRIES_MS = 1_000
 const PATIENCE_MS = 60_000
 

@@ -5,6 +5,7 @@ import {
   appliedNames,
   createLedger,
   ledgerOf,
+  LOCK_TIMEOUT_MS,
   type MigrateOptions,
   pendingFiles,
   readStatements,
@@ -26,6 +27,8 @@ export async function migrationScript(
   const lines = [
     'begin;',
     `select pg_advisory_xact_lock(hashtextextended(${quoteText(lockName(table))}, 0));`,
+    // As in migrate(): every save waits behind a statement that waits for a lock.
+    `set local lock_timeout to '${LOCK_TIMEOUT_MS / 1_000}s';`,
     `create schema if not exists ${quoteName(table.schema)};`,
     `set local search_path to ${quoteName(table.schema)};`,
     `${createLedger(ledger)};`,

@@ -409,6 +409,8 @@ describe('migrate', () => {
     const names = ['--schema', `Scripted "${kind}"`, '--table', "it's"]
     const { code, stdout } = await runCli(['migrate', '--sql', ...options, ...names])
     expect(code).toBe(0)
+    const first = stdout.search(/create|alter|lock table/i)
+    expect(stdout.slice(0, first)).toContain("set local lock_timeout to '2s';")
     await runAlone(stdout)
     expect(await read('migrate', ...names)).toEqual({ applied: [] })
     const again = await run('migrate', '--sql', ...options, ...names)
