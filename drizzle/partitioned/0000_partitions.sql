@@ -1,6 +1,17 @@
 -- Makes the table a partitioned one, by range of the id. A UUIDv7 begins with its time, so a day is a range of ids, and the
 -- primary key stays the id. The table as it was becomes the first partition, "outbox_before": everything up to tomorrow
 -- (UTC). It is scanned once, to prove that; nothing else here depends on its size. All other statements wait meanwhile.
+-- A publication stays on the table that becomes "outbox_before", and its readers, such as a connector of relay: 'cdc', would get
+-- nothing that is saved from then on.
+DO $aftercommit$
+DECLARE
+  published text := (SELECT string_agg(quote_ident(p.pubname), ', ' ORDER BY p.pubname)
+    FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE r.prrelid = $name$"outbox"$name$::regclass);
+BEGIN
+  IF published IS NOT NULL THEN
+    RAISE 'nothing was changed, because the table is in the publication %, which would not follow it: its readers would miss every later event; stop what saves or relay by the library (relay: ''outbox''), let the readers catch up, drop the publication, make the partitions, and create it again (see "Partitions later" in docs/guides/cdc.md)', published;
+  END IF;
+END $aftercommit$;--> statement-breakpoint
 LOCK TABLE "outbox" IN ACCESS EXCLUSIVE MODE;--> statement-breakpoint
 ALTER TABLE "outbox" RENAME TO "outbox_before";--> statement-breakpoint
 ALTER SEQUENCE "outbox_seq_seq" RENAME TO "outbox_old_seq";--> statement-breakpoint

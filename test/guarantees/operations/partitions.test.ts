@@ -480,6 +480,23 @@ it('switches over with rows in place while four instances write: units wait, not
   await fixture.sql.unsafe(`drop owned by "${role}"; drop role "${role}"`)
 })
 
+it('is refused for a table that a publication names, which would not follow it', async () => {
+  const table = await newTable({ partitioned: false })
+  const { schema, name } = table
+  const { sql } = fixture
+  const made = uniqueName('Published')
+  await sql.unsafe(`create publication "${made}" for table ${name}`)
+  const refused = fixture.store({ schema }).migrate({ partitioned: true })
+  await expect(refused).rejects.toThrow(
+    new RegExp(`in the publication "${made}", .* drop the publication, make the partitions`),
+  )
+  await table.outbox().withOutbox(async (_, emit) => emit(newEvent()))
+  expect(await table.partitions()).toEqual({})
+  await sql.unsafe(`drop publication "${made}"`)
+  await fixture.store({ schema }).migrate({ partitioned: true })
+  expect(await table.partitions()).toMatchObject({ before: 1 })
+})
+
 it('stays partitioned when it is migrated without being asked to be', async () => {
   const table = await newTable()
   const before =
