@@ -9,7 +9,7 @@ import type { Lifecycle } from '../lifecycle.ts'
 import { awaitRing } from '../runtime/bell.ts'
 import { groupBy } from '../runtime/group-by.ts'
 import { raceTimeout } from '../runtime/race-timeout.ts'
-import type { Standing, Store } from '../store/outbox/outbox-store.ts'
+import type { Standing, Store, StoreRules } from '../store/outbox/outbox-store.ts'
 import type { OwnEvent, OwnEvents, OwnFailure } from './own-events.ts'
 import type { Pauses } from './pauses.ts'
 import type { Pipeline } from './pipeline.ts'
@@ -56,6 +56,7 @@ export interface FlushResult {
 
 export interface FlushParts {
   readonly store: Pick<Store<never>, 'standing'>
+  readonly options: Pick<StoreRules, 'keepPublished'>
   readonly lifecycle: Lifecycle
   readonly own: OwnEvents
   readonly pauses: Pauses
@@ -91,7 +92,8 @@ export class Flush {
     const failed: FlushResult['failed'][number][] = []
     const left: FlushResult['left'][number][] = []
     for (const own of this.#events) {
-      const { event, failure } = own
+      const { event, failure, isGone } = own
+      if (isGone) continue
       if (failure === null) delivered.push(event)
       else if (failure) failed.push({ event, ...failure })
       else left.push({ event, reason: reason ?? this.#reasonOf(own, here) })
@@ -104,7 +106,7 @@ export class Flush {
   async #work(until: number, isOver: () => boolean): Promise<void> {
     let pauseMs = FIRST_PAUSE_MS
     while (!isOver()) {
-      const open = this.#events.filter(({ failure }) => failure === undefined)
+      const open = this.#events.filter(({ failure, isGone }) => failure === undefined && !isGone)
       if (open.length === 0) return
       try {
         const here = this.#heldHere()
@@ -139,14 +141,16 @@ export class Flush {
 
   /** After a round that could claim nothing: reads from the table why. Returns whether to wait for any of them. */
   async #look(free: readonly OwnEvent[]): Promise<boolean> {
-    const { store, own: events } = this.#parts
+    const { store, options, own: events } = this.#parts
     const standings = await store.standing(free.map(({ event }) => event.id))
     let mayGoOn = false
     for (const own of free) {
       const { id } = own.event
       const standing = standings.get(id)
-      // Not in the table: published and deleted. It was there when its COMMIT was confirmed.
-      if (!standing || standing.status === 'published') events.delivered(id)
+      // Not in the table. If rows stay there when they are published, it was discarded, or saved in a savepoint that was rolled
+      // back. Otherwise it was most likely published, by another instance, and deleted.
+      if (!standing && options.keepPublished) events.gone(id)
+      else if (!standing || standing.status === 'published') events.delivered(id)
       else if (standing.status === 'dead_letter' || standing.rests) {
         const { attempts, error, status } = standing
         events.failed(id, { attempts, error: error ?? '', isDead: status === 'dead_letter' })

@@ -18,6 +18,8 @@ export interface OwnEvent {
   readonly lane: number
   /** null: delivered. undefined: neither delivered nor failed, as far as this process knows. */
   failure: OwnFailure | null | undefined
+  /** Whether it is not in the table, although rows stay there when they are published: it was undone or discarded. */
+  isGone: boolean
 }
 
 export class OwnEvents {
@@ -35,7 +37,10 @@ export class OwnEvents {
   note(event: LaneRef): void {
     if (this.#open.has(event.id)) return
     if (this.#open.size >= this.#most) this.#untracked += 1
-    else this.#open.set(event.id, { event: refOf(event), lane: event.lane, failure: undefined })
+    else {
+      const own = { event: refOf(event), lane: event.lane, failure: undefined, isGone: false }
+      this.#open.set(event.id, own)
+    }
   }
 
   /** All of them now. What failed may have been retried since, so nothing counts as failed any more. */
@@ -58,6 +63,12 @@ export class OwnEvents {
 
   failed(id: string, failure: OwnFailure): void {
     if (this.#open.size > 0) this.#learn(id, failure)
+  }
+
+  gone(id: string): void {
+    const own = this.#open.get(id)
+    if (own) own.isGone = true
+    this.#open.delete(id)
   }
 
   #learn(id: string, failure: OwnFailure | null): void {

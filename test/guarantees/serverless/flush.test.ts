@@ -61,6 +61,37 @@ describeEach(ALL_DRIVERS, (fixture) => {
 
 const fixture = useFixture()
 
+it.each([false, true])(
+  'does not count as delivered what emitIn() saved in a savepoint that was rolled back, with start(): %s',
+  async (isStarted) => {
+    const publisher = scriptedPublisher(acked)
+    const outbox = fixture.outbox({ publisher, poller: false })
+    if (isStarted) await outbox.start()
+    const id = await fixture.db.transaction(async (tx) => {
+      const undone = tx.transaction(async (inner) => {
+        await outbox.emitIn(inner, newEvent({ payload: 'undone' }))
+        throw new Error('the business said no')
+      })
+      await expect(undone).rejects.toThrow('the business said no')
+      return await outbox.emitIn(tx, newEvent({ payload: 'kept' }))
+    })
+    const { delivered, ...rest } = await outbox.flush(LONG)
+    expect(rest).toMatchObject({ ok: true, failed: [], left: [], untracked: 0 })
+    // A started outbox may have delivered it before the call.
+    expect(delivered.filter((event) => event.id !== id)).toEqual([])
+    expect(await outbox.flush(LONG)).toEqual(EMPTY)
+    expect(publisher.batches).toEqual([['kept']])
+  },
+)
+
+it('does not count as delivered what was discarded', async () => {
+  const outbox = fixture.outbox({ publisher: scriptedPublisher(() => failedAs('rejected')) })
+  const id = await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+  expect(await outbox.flush(LONG)).toMatchObject({ failed: [{ event: { id } }] })
+  expect(await outbox.failures.discard({ all: true })).toBe(1)
+  expect(await outbox.flush(LONG)).toEqual(EMPTY)
+})
+
 it('keeps an open transaction of emitIn() for the flush() after its COMMIT', async () => {
   const outbox = fixture.outbox({ publisher: scriptedPublisher(acked) })
   const [saved, goOn] = [defer<string>(), defer()]
