@@ -157,6 +157,17 @@ describe('drain()', () => {
       expect(handled).toEqual(['OrderPlaced', 'OrderPaid'])
     })
 
+    it.each([
+      [{ enabled: false }, 'enabled: true'],
+      [{ relay: 'cdc', publisher: undefined }, "relay: 'outbox'"],
+    ])('refuses an outbox that sends nothing: %o', async (options, remedy) => {
+      const outbox = fixture.outbox({ publisher: recordingPublisher(), ...options } as never)
+      await expect(drain(outbox)).rejects.toMatchObject({
+        code: 'OPTIONS_INVALID',
+        message: expect.stringContaining(`create it with ${remedy}`) as string,
+      })
+    })
+
     it('rejects while handlers emit without an end', async () => {
       const outbox: Outbox = fixture.handling({
         async OrderPlaced() {
