@@ -156,9 +156,15 @@ export class Inbox<
   }
 
   async #start(): Promise<void> {
-    const { migrate, cleanup } = this.#options
+    const { migrate, cleanup, logger } = this.#options
     if (migrate) await this.#store.migrate()
-    await this.#store.verify()
+    const newer = await this.#store.verify()
+    if (newer.length > 0) {
+      logger.warn(
+        { migrations: newer },
+        'a newer version has migrated the inbox table; this version works with it, but should be updated',
+      )
+    }
     if (cleanup) this.#cleanLoop.start(cleanup)
   }
 

@@ -106,12 +106,16 @@ async function untilUnlocked(apply: () => Promise<void>): Promise<void> {
 }
 
 /** Migrations of a newer version that were applied here. Rejects if this version cannot work with one of them. */
-export async function newerMigrations(db: Executor, table: TableName): Promise<readonly string[]> {
+export async function newerMigrations(
+  db: Executor,
+  kind: TableKind,
+  table: TableName,
+): Promise<readonly string[]> {
   const applied = await appliedNames(db, table).catch((error: unknown) => {
     if (isDenied(error)) return null
     throw error
   })
-  const known = [...(await listFiles('outbox')), ...(await listFiles('outbox', PARTITIONED))]
+  const known = [...(await listFiles(kind)), ...(await listOnTop(kind))]
   const newer = [...(applied ?? NONE)].filter((name) => !known.includes(name))
   const breaking = newer.filter((name) => name.includes(BREAKING))
   if (breaking.length === 0) return newer
@@ -129,7 +133,7 @@ export async function pendingFiles(
   partitioned: boolean,
 ): Promise<(applied: ReadonlySet<string>) => string[]> {
   const names = await listFiles(kind)
-  const namesOnTop = kind === 'outbox' ? await listFiles(kind, PARTITIONED) : []
+  const namesOnTop = await listOnTop(kind)
   return (applied) => {
     const isPartitioned = partitioned || namesOnTop.some((name) => applied.has(name))
     return [...names, ...(isPartitioned ? namesOnTop : [])].filter((name) => !applied.has(name))
@@ -143,6 +147,10 @@ export function ledgerOf({ name }: TableName): string {
 
 export function createLedger(ledger: string): string {
   return `create table if not exists ${quoteName(ledger)} (name text primary key, applied_at timestamptz not null default clock_timestamp())`
+}
+
+async function listOnTop(kind: TableKind): Promise<string[]> {
+  return kind === 'outbox' ? await listFiles(kind, PARTITIONED) : []
 }
 
 async function listFiles(kind: TableKind, folder = ''): Promise<string[]> {

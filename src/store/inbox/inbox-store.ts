@@ -18,8 +18,11 @@ export interface InboxStore {
   confirm(tx: Executor): Promise<void>
   /** Deletes one batch of old rows of this consumer, in one instance at a time; the others delete nothing. */
   purge(limit: number, after: string | null): Promise<Purged>
-  /** Throws TABLE_MISSING if the table is missing or lacks a column. */
-  verify(): Promise<void>
+  /**
+   * Throws TABLE_MISSING if the table is missing or lacks a column, and SCHEMA_NEWER if it needs a newer version. Returns the
+   * migrations of a newer version that this one works with.
+   */
+  verify(): Promise<readonly string[]>
   /** Creates or updates the table. Safe to call from many processes at once. */
   migrate(): Promise<void>
 }

@@ -47,7 +47,7 @@ export function verifyStatement(context: StatementContext) {
         { cause },
       )
     })
-    const newer = newerMigrations(context.db, rules.table)
+    const newer = newerMigrations(context.db, 'outbox', rules.table)
     const found = await raceTimeout(newer, context.statementTimeoutMs)
     return found === 'late' ? [] : found
   }

@@ -12,6 +12,7 @@ import {
   type TestConnection,
   type TestDatabase,
 } from '../../support/servers/database.ts'
+import { recordingLogger } from '../../support/doubles/recording-logger.ts'
 import { uniqueName } from '../../support/doubles/unique-name.ts'
 
 let database: TestDatabase
@@ -117,6 +118,24 @@ it('needs no rights to create anything once the table is up to date', async () =
     await tenant.close()
     await connection.client.unsafe(`drop owned by "${role}"; drop role "${role}"`)
   }
+})
+
+it('goes on with migrations of a newer version, and refuses to start with one that breaks it', async () => {
+  const logger = recordingLogger()
+  const options = { db: connection.db, consumer: 'any', table: 'newer', logger }
+  const inbox = createInbox(options)
+  await inbox.migrate()
+  await connection.client`insert into newer_migrations (name) values ('9998_more.sql')`
+  await inbox.start()
+  expect(logger.lines).toContainEqual(
+    expect.objectContaining({ level: 'warn', fields: { migrations: ['9998_more.sql'] } }),
+  )
+  await inbox.stop()
+  await connection.client`insert into newer_migrations (name) values ('9999_breaking_change.sql')`
+  await expect(createInbox(options).start()).rejects.toMatchObject({
+    code: 'SCHEMA_NEWER',
+    message: expect.stringContaining('9999_breaking_change.sql') as string,
+  })
 })
 
 it('refuses to start, or to handle, without its table, and names the remedy', async () => {
