@@ -2,7 +2,7 @@
 // back.
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { createOutbox, type Outbox } from '../../src/index.ts'
+import { type AnyDatabase, createOutbox, type Outbox } from '../../src/index.ts'
 import {
   drain,
   insideTransaction,
@@ -108,6 +108,46 @@ describeEach(
       expect(publisher).toHavePublishedInOrder([{ type: 'OrderPlaced' }, { type: 'OrderPaid' }])
       expect(await fixture.rows()).toEqual([])
     })
+
+    it.each([undefined, 'serializable'] as const)(
+      'runs code that begins on outbox.db as an application does, with the level %s',
+      async (isolation) => {
+        const publisher = recordingPublisher()
+        const { begin, beginOn, query } = fixture.driver
+        const run = async (db: AnyDatabase) => {
+          const outbox = createOutbox({ db, publisher, logger: false })
+          const inTransaction = (type: string, fails = false) =>
+            beginOn!(
+              outbox.db,
+              async (tx) => {
+                outbox.emit(newEvent({ type }))
+                if (fails) throw new Error('the business said no')
+                return await query(tx, 'select 1 as one')
+              },
+              isolation,
+            )
+          expect(await inTransaction('OrderPlaced')).toEqual([{ one: 1 }])
+          await expect(inTransaction('Refused', true)).rejects.toThrow('the business said no')
+          await inTransaction('OrderPaid')
+          await drain(outbox)
+        }
+        const published = () => {
+          const types = publisher.published.map(({ type }) => type)
+          publisher.clear()
+          return types
+        }
+        await rolledBack(fixture.db, (db) => run(db))
+        expect(published()).toEqual(['OrderPlaced', 'OrderPaid'])
+        const failure = new Error('rolled back')
+        const test = begin(fixture.db, async (tx) => {
+          await run(insideTransaction(fixture.db, tx))
+          throw failure
+        })
+        await expect(test).rejects.toBe(failure)
+        expect(published()).toEqual(['OrderPlaced', 'OrderPaid'])
+        expect(await fixture.rows()).toEqual([])
+      },
+    )
   },
 )
 
