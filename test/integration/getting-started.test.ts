@@ -34,20 +34,18 @@ const { exports } = JSON.parse(await readFile(new URL('package.json', root), 'ut
 
 /** The snippet with the source of this package, the client that Prisma generated for the tests, and this test's addresses. */
 function adapt(snippet: string, port = 3000): string {
-  return (
-    snippet
-      // First, as paths and the address of the database may have such digits too.
-      .replaceAll('3000', String(port))
-      .replaceAll(/'aftercommit(\/[\w-]+)?'/g, (_, path = '') => {
-        const { types } = exports[`.${path}`]!
-        return `'${new URL(types.replace('./dist', 'src').replace('.d.ts', '.ts'), root).pathname}'`
-      })
-      .replaceAll(
-        "'#prisma'",
-        `'${new URL('test/support/prisma/generated/client.ts', root).pathname}'`,
-      )
-      .replaceAll('postgres://localhost/shop', fixture.url)
-  )
+  // The port first, as paths and the address of the database may have such digits too.
+  return snippet
+    .replaceAll('3000', String(port))
+    .replaceAll(/'aftercommit(\/[\w-]+)?'/g, (_, path = '') => {
+      const { types } = exports[`.${path}`]!
+      return `'${new URL(types.replace('./dist', 'src').replace('.d.ts', '.ts'), root).pathname}'`
+    })
+    .replaceAll(
+      "'#prisma'",
+      `'${new URL('test/support/prisma/generated/client.ts', root).pathname}'`,
+    )
+    .replaceAll('postgres://localhost/shop', fixture.url)
 }
 
 async function save(name: string, text: string): Promise<string> {

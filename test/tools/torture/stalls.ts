@@ -29,7 +29,7 @@ export async function watchForStalls(url: string, brokers: string[]): Promise<St
 }
 
 function watch(ask: () => Promise<unknown>): StallWatch {
-  let goesOn = true
+  const state = { goesOn: true }
   const longest = (async () => {
     let [answeredAt, longestMs] = [performance.now(), 0]
     const note = () => {
@@ -37,7 +37,7 @@ function watch(ask: () => Promise<unknown>): StallWatch {
       longestMs = Math.max(longestMs, now - answeredAt)
       answeredAt = now
     }
-    while (goesOn) {
+    while (state.goesOn) {
       // A refusal is no answer: where faults were asked for, servers restart.
       await ask().then(note, () => {})
       await delay(EACH_MS)
@@ -47,7 +47,7 @@ function watch(ask: () => Promise<unknown>): StallWatch {
   })()
   return {
     stop() {
-      goesOn = false
+      state.goesOn = false
       return longest
     },
   }
