@@ -68,7 +68,7 @@ function inside<TDb extends AnyDatabase>(
     begin: <T>(work: (inner: OpenTransaction<TransactionOf<TDb>>) => Promise<T>) =>
       openOn(client) ? open.savepoint(work) : turns.take(() => open.savepoint(work)),
     join: (inner) => outer.join(inner),
-    watched: (transact) => nestingWith(open.tx as object, transact) as HandleOf<TDb>,
+    watched: (transact) => nestingWith(open.tx, transact) as HandleOf<TDb>,
     // Savepoints inside it are no transactions of their own.
     mark: () => {},
   }
