@@ -47,7 +47,10 @@ function guardRunner(runner: QueryRunner, check: () => void): QueryRunner {
     release: refuse('release()'),
   }
   // Its `manager` is set by the manager that is made with it, and the runner keeps its own.
-  return Object.assign(Object.create(runner) as QueryRunner, own)
+  const copy = Object.assign(Object.create(runner) as QueryRunner, own)
+  // Subscribers get the runner of the broadcaster, and its manager.
+  const broadcaster = Object.create(runner.broadcaster) as QueryRunner['broadcaster']
+  return Object.assign(copy, { broadcaster: Object.assign(broadcaster, { queryRunner: copy }) })
 }
 
 function refuse(statement: string) {

@@ -110,6 +110,33 @@ it.each<[string, (tx: EntityManager) => unknown]>([
   expect(await savedTypes()).toEqual(['Afterwards'])
 })
 
+it('gives subscribers of its entities the guarded manager too', async () => {
+  const outbox = open()
+  let late: EntityManager | undefined
+  const subscriber: EntitySubscriberInterface = {
+    async afterInsert({ manager, queryRunner }) {
+      late = manager
+      for (const one of [manager, queryRunner]) {
+        await expect(one.query('commit')).rejects.toMatchObject({ code: 'TRANSACTION_CONTROL' })
+      }
+      const undone = manager.transaction(async () => {
+        outbox.emit(newEvent({ type: 'Undone' }))
+        throw new Error('no')
+      })
+      await expect(undone).rejects.toThrow('no')
+      await manager.query(`insert into orders (customer) values ('subscriber')`)
+      outbox.emit(newEvent({ type: 'OfSubscriber' }))
+    },
+  }
+  source.subscribers.push(subscriber)
+  await outbox.withOutbox(async (tx) => {
+    await tx.save(Orders, { customer: 'Ada' })
+  })
+  expect(await customers()).toEqual(['Ada', 'subscriber'])
+  expect(await savedTypes()).toEqual(['OfSubscriber'])
+  await expect(late!.query('select 1')).rejects.toMatchObject({ code: 'UNIT_OF_WORK_OVER' })
+})
+
 it('refuses what was made in time and runs too late', async () => {
   const late = await open().withOutbox(async (tx) => ({ tx, orders: tx.getRepository(Orders) }))
   const over = { code: 'UNIT_OF_WORK_OVER' }
