@@ -93,6 +93,22 @@ describeWithFilters('the database', () => {
     }
   })
 
+  it('is prepared for a second table with the same role', async () => {
+    const sql = openClient(server.url)
+    const user = `the "role" of d'Artagnan`
+    try {
+      await sql`create table first_one (cdc_occurred_at text)`
+      await sql`create table second_one (cdc_occurred_at text)`
+      await sql.unsafe(cdcSql({ table: 'first_one', user }))
+      await sql.unsafe(cdcSql({ table: 'second_one', user }))
+      const [role] =
+        await sql`select rolcanlogin, rolreplication from pg_roles where rolname = ${user}`
+      expect(role).toEqual({ rolcanlogin: true, rolreplication: true })
+    } finally {
+      await sql.end()
+    }
+  })
+
   it('is checked before the first save too, in the transaction of the save', async () => {
     const [sql, client] = [openClient(server.url), openClient(server.url, { max: 1 })]
     const statements: string[] = []

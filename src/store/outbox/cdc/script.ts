@@ -10,11 +10,18 @@ export function createPublication(table: TableName): string {
   with (publish = 'insert', publish_via_partition_root = true)`
 }
 
-/** `user` is the role of the connector. It gets no right to read or change events: it reads the log. */
+/**
+ * `user` is the role of the connector. It gets no right to read or change events: it reads the log. The connectors of several
+ * tables may share a role.
+ */
 export function cdcStatements(table: TableName, user: string): string[] {
   return [
     createPublication(table),
-    `create role ${quoteName(user)} login replication`,
+    `do $aftercommit$ begin
+  if not exists (select from pg_roles where rolname = '${user.replaceAll("'", "''")}') then
+    create role ${quoteName(user)} login replication;
+  end if;
+end $aftercommit$`,
     `grant usage on schema ${quoteName(table.schema)} to ${quoteName(user)}`,
   ]
 }
