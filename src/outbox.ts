@@ -303,11 +303,11 @@ class HybridOutbox<
     const until = deadlineOf('flush()', options, FLUSH_TIMEOUT)
     const { enabled } = this.#options
     let unknown = 0
-    const result = await this.#sendNow(async () => {
+    const result = await this.#sendNow(async (isEnded) => {
       const trouble = await this.#prepareFlush(until)
       if (trouble) unknown = this.#emitIn.watchedCount
       if (!enabled || trouble) return this.#delivery.unsent(trouble ?? 'disabled')
-      return await this.#delivery.flush(until)
+      return await this.#delivery.flush(until, isEnded)
     })
     const untracked = result.untracked + this.#emitIn.takeUntracked() + unknown
     return { ...result, ok: result.ok && untracked === 0, untracked }
@@ -321,9 +321,9 @@ class HybridOutbox<
   async drain(options: DrainOptions = {}): Promise<DrainResult> {
     const until = deadlineOf('drain()', options, DRAIN_TIMEOUT)
     if (!this.#options.enabled) return { delivered: 0, failed: 0, dead: 0, timedOut: false }
-    return await this.#sendNow(async () => {
+    return await this.#sendNow(async (isEnded) => {
       await this.#presence.readPauses()
-      return await this.#delivery.sendDue(until)
+      return await this.#delivery.sendDue(until, isEnded)
     })
   }
 
@@ -332,9 +332,9 @@ class HybridOutbox<
    * nothing can be sent now. Jobs that your own scheduler starts call drain().
    */
   async pollOnce(): Promise<number> {
-    return await this.#sendNow(async () => {
+    return await this.#sendNow(async (isEnded) => {
       await this.#presence.readPauses()
-      return await this.#delivery.pollOnce()
+      return await this.#delivery.pollOnce(isEnded)
     })
   }
 
@@ -407,7 +407,7 @@ class HybridOutbox<
   }
 
   /** For what sends with or without start(), also after stop(). */
-  #sendNow<T>(send: () => Promise<T>): Promise<T> {
+  #sendNow<T>(send: (isEnded: () => boolean) => Promise<T>): Promise<T> {
     this.#logger.isSilent = false
     return this.#renewal.during(() => this.#delivery.during(send))
   }

@@ -28,6 +28,9 @@ export interface DrainResult {
   readonly timedOut: boolean
 }
 
+/** Whether stop() has ended a call that sends. */
+type IsEnded = () => boolean
+
 /** The caller waits for the result, so the process must not end meanwhile. */
 const KEEP_ALIVE = { keepAlive: true }
 
@@ -83,21 +86,21 @@ export class Delivery implements NextStep {
   }
 
   /** Runs a call that sends. Its publishers stay connected for it, and drain() ends it. */
-  async during<T>(call: () => Promise<T>): Promise<T> {
-    for (const pipeline of this.#pipelines) pipeline.beginCall()
-    const running = call()
+  async during<T>(call: (isEnded: IsEnded) => Promise<T>): Promise<T> {
+    const ends = this.#ends
+    const uses = this.#pipelines.map((pipeline) => [pipeline, pipeline.beginCall()] as const)
+    const running = call(() => this.#ends > ends)
     this.#calls.add(running)
     try {
       return await running
     } finally {
       this.#calls.delete(running)
-      for (const pipeline of this.#pipelines) pipeline.endCall()
+      for (const [pipeline, use] of uses) void pipeline.endCall(use)
     }
   }
 
   /** Runs one round of each fallback, in parallel. Returns how many events they claimed. */
-  async pollOnce(): Promise<number> {
-    const isOver = this.#endOf(Number.POSITIVE_INFINITY)
+  async pollOnce(isOver: IsEnded): Promise<number> {
     const rounds = await this.#context.runInAsyncScope(() =>
       Promise.all(
         this.#pipelines.map(async ({ fallback }) => {
@@ -113,9 +116,9 @@ export class Delivery implements NextStep {
   }
 
   /** Runs rounds of each fallback, in parallel, until nothing more can be sent now or the time is over. */
-  async sendDue(until: number): Promise<DrainResult> {
+  async sendDue(until: number, isEnded: IsEnded): Promise<DrainResult> {
     const tally = new Tally()
-    const isOver = this.#endOf(until)
+    const isOver = () => isEnded() || performance.now() >= until
     const parts = this.#pipelines.map(
       (one) => [one, { isOver, tally }, new ProbeChances(one.circuits)] as const,
     )
@@ -134,9 +137,10 @@ export class Delivery implements NextStep {
   }
 
   /** Sends what this process committed, until all of it has an outcome or the time is over. */
-  async flush(until: number): Promise<FlushResult> {
+  async flush(until: number, isEnded: IsEnded): Promise<FlushResult> {
     const flush = this.#newFlush()
-    await this.#context.runInAsyncScope(() => flush.run(until, this.#endOf(until)))
+    const isOver = () => isEnded() || performance.now() >= until
+    await this.#context.runInAsyncScope(() => flush.run(until, isOver))
     return flush.result()
   }
 
@@ -197,12 +201,6 @@ export class Delivery implements NextStep {
 
   get descriptions() {
     return this.#pipelines.map(({ description }) => description)
-  }
-
-  /** When a call that sends until then is over: at that time, or as soon as stop() ends it. */
-  #endOf(until: number): () => boolean {
-    const ends = this.#ends
-    return () => this.#ends > ends || performance.now() >= until
   }
 
   #newFlush(): Flush {

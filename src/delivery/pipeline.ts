@@ -5,7 +5,7 @@ import { toError } from '../errors.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import type { ResolvedOptions } from '../options/options.ts'
 import type { RoutedPublisher, TopicSelection } from '../publishers/router.ts'
-import { beginUse, endUse } from '../publishers/users.ts'
+import { askToClose, beginUse, endUse } from '../publishers/users.ts'
 import type { NewLoop } from '../runtime/background.ts'
 import { awaitRing, Bell } from '../runtime/bell.ts'
 import type { Loop } from '../runtime/loop.ts'
@@ -55,8 +55,10 @@ export class Pipeline {
   readonly #sender: Sender
   readonly #pollLoop: Loop
   readonly #upcoming: Upcoming
-  #isStarted = false
-  #calls = 0
+  /** The uses of the publisher by calls that send. */
+  readonly #calls = new Set<object>()
+  /** Those of them that stop() has ended. */
+  #ended: readonly object[] = []
 
   constructor(destination: RoutedPublisher, parts: PipelineParts) {
     const { name, publisher, topics } = destination
@@ -147,22 +149,25 @@ export class Pipeline {
     }
   }
 
-  /** A call that sends begins. The publisher connects with its first send. */
-  beginCall(): void {
-    this.#calls += 1
-    beginUse(this.#destination.publisher, this)
+  /** A call that sends begins to use the publisher, which connects with its first send. */
+  beginCall(): object {
+    const use = {}
+    this.#calls.add(use)
+    beginUse(this.#destination.publisher, use)
+    return use
   }
 
-  /** Leaves the publisher connected: stop() closes it. */
-  endCall(): void {
-    this.#calls -= 1
-    if (this.#calls === 0 && !this.#isStarted) endUse(this.#destination.publisher, this)
+  /** Never rejects. */
+  async endCall(use: object): Promise<void> {
+    // A send may outlast the call whose time was over.
+    await Promise.all([this.fallback.idle(), this.#sender.idle()])
+    this.#calls.delete(use)
+    if (endUse(this.#destination.publisher, use)) await this.#disconnect()
   }
 
   start(): void {
     const { immediate, poller } = this.#parts.options
-    this.#isStarted = true
-    if (beginUse(this.#destination.publisher, this)) void this.#connect()
+    if (beginUse(this.#destination.publisher, this, { keepOpen: true })) void this.#connect()
     if (immediate) this.gate.startTaking()
     if (poller) this.#pollLoop.start()
   }
@@ -170,6 +175,7 @@ export class Pipeline {
   /** Accepts nothing more. Resolves when calls that send are over, and everything under way has an outcome. */
   async drain(callsOver: Promise<unknown>): Promise<void> {
     this.gate.stopTaking()
+    this.#ended = [...this.#calls]
     await Promise.all([this.#pollLoop.stop(), this.immediate.idle(), callsOver])
     await Promise.all([this.fallback.idle(), this.#sender.idle()])
     await this.fallback.release()
@@ -184,10 +190,13 @@ export class Pipeline {
     this.circuits.stop()
     this.#sender.close()
     const { publisher } = this.#destination
-    this.#isStarted = false
-    if (!endUse(publisher, this)) return
+    askToClose(publisher)
+    if (endUse(publisher, this, ...this.#ended)) await this.#disconnect()
+  }
+
+  async #disconnect(): Promise<void> {
     try {
-      await publisher.disconnect?.()
+      await this.#destination.publisher.disconnect?.()
     } catch (thrown) {
       const error = toError(thrown)
       const { options, lifecycle } = this.#parts
