@@ -139,23 +139,24 @@ export class Circuits {
    */
   learn(batch: readonly LeasedEvent[], results: readonly PublishResult[], begunAt: number): void {
     const topics = topicsOf(batch)
-    const responding = new Set<string>()
-    const silent = new Set<string>()
+    const [responded, silent, held, unsent] = [0, 0, 0, 0].map(() => new Set<string>()) as Sets
     const failures: { topic: string; failure: PublishFailure }[] = []
     for (const [n, result] of results.entries()) {
       const { topic } = batch[n]!.event
-      if (result.ok || result.kind === 'permanent' || result.kind === 'rejected') {
-        if (result.ok || !isUnsent(result)) responding.add(topic)
-        continue
+      if (result.ok) responded.add(topic)
+      else {
+        if (result.kind === 'transient') failures.push({ topic, failure: result })
+        if (isUnsent(result)) unsent.add(topic)
+        else if (result.kind === 'transient') silent.add(topic)
+        else (result.kind === 'held' ? held : responded).add(topic)
       }
-      silent.add(topic)
-      if (result.kind === 'transient') failures.push({ topic, failure: result })
     }
-    for (const topic of silent) responding.delete(topic)
+    for (const topic of held) if (!unsent.has(topic)) silent.add(topic)
+    const responding = [...responded].filter((topic) => !silent.has(topic))
     // A publisher that blames the topic has heard from the broker. Otherwise the topic's events, if they are the oldest,
     // would use up every probe of the broker.
     const hasAnswered =
-      responding.size > 0 ||
+      responding.length > 0 ||
       failures.some(({ failure }) => failure.blames === 'topic' && !isUnsent(failure))
     const isInReach = hasAnswered || this.#answersSince(begunAt)
     for (const { topic, failure } of failures) {
@@ -169,8 +170,10 @@ export class Circuits {
       this.#answeredAt = performance.now()
       this.#close(null)
     }
-    for (const topic of responding) this.succeeded(topic)
-    this.endProbes(topics)
+    const troubled = new Set(failures.map(({ topic }) => topic))
+    for (const topic of responding) if (!troubled.has(topic)) this.succeeded(topic)
+    if (responded.size + silent.size > 0) this.endProbes(topics)
+    else this.#offerAgain(topics)
   }
 
   /** A send has not settled in time, so its topics count as out of reach, or the broker if it responds to no other send. */
@@ -201,6 +204,16 @@ export class Circuits {
     for (const destination of [null, ...topics]) {
       const circuit = this.#open.get(destination)
       if (circuit?.state === 'probing') this.#reopen(destination, circuit.error)
+    }
+  }
+
+  /** Nothing was sent, so the probe is left for another event: what cannot be made must not use up every probe. */
+  #offerAgain(topics: Iterable<string>): void {
+    for (const destination of [null, ...topics]) {
+      const circuit = this.#open.get(destination)
+      if (circuit?.state !== 'probing') continue
+      circuit.state = 'half-open'
+      this.#bell.ring()
     }
   }
 
@@ -276,6 +289,8 @@ export class Circuits {
     return { publisher: this.#publisher, topic }
   }
 }
+
+type Sets = [Set<string>, Set<string>, Set<string>, Set<string>]
 
 const BEFORE_THE_SEND: ReadonlySet<string> = new Set(['PAYLOAD_READ_FAILED', 'SERIALIZER_FAILED'])
 

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Circuits } from '../../../src/delivery/circuits.ts'
 import { PublishError } from '../../../src/errors.ts'
 import type { LeasedEvent } from '../../../src/delivery/leased-event.ts'
@@ -220,22 +220,32 @@ it('tells the log when an outage begins, once a minute, and when it is over', ()
   ])
 })
 
-it.each(['PAYLOAD_READ_FAILED', 'SERIALIZER_FAILED'] as const)(
-  'takes %s, which came before the send, for no response of the broker',
-  (code) => {
-    const { circuits, told } = setUp()
-    const batch = [leasedFor('a')]
-    const error = new PublishError(code, 'cannot be made')
+describe.each(['PAYLOAD_READ_FAILED', 'SERIALIZER_FAILED'] as const)('after %s', (code) => {
+  const error = new PublishError(code, 'cannot be made')
+  const dead = { ok: false, kind: 'permanent', error } as const
+  const waits = { ok: false, kind: 'transient', error, blames: 'topic' } as const
+
+  it.each([
+    ['dies', dead, []],
+    ['waits', waits, ['a open']],
+  ])('leaves the probe to another event when its own %s: nothing was sent', (_, result, more) => {
+    const { circuits, told, onChance } = setUp()
     circuits.failed(null, away)
     vi.advanceTimersByTime(500)
     expect(circuits.admit('a')).toBe(true)
-    circuits.learn(batch, [{ ok: false, kind: 'permanent', error }], performance.now())
-    expect(told).toEqual(['null open', 'null half-open', 'null open'])
-    circuits.learn(
-      batch,
-      [{ ok: false, kind: 'transient', error, blames: 'topic' }],
-      performance.now(),
-    )
-    expect(told.slice(3)).toEqual(['a open'])
-  },
-)
+    onChance.mockClear()
+    circuits.learn([leasedFor('a')], [result], performance.now())
+    expect(told).toEqual(['null open', 'null half-open', ...more])
+    expect(onChance).toHaveBeenCalled()
+    expect(circuits.admit('b')).toBe(true)
+    expect(circuits.admit('b')).toBe(false)
+  })
+
+  it('still counts the ack of another event of its topic as a response', () => {
+    const { circuits, told } = setUp()
+    const batch = [leasedFor('a'), leasedFor('a'), leasedFor('b')]
+    const results = [acked(batch[0]!.event), waits, failedAs('transient')]
+    circuits.learn(batch, results, performance.now())
+    expect(told).toEqual(['a open', 'b open'])
+  })
+})
