@@ -1,8 +1,11 @@
 // Savepoints for clients that have none, or none that we can watch: as statements, on the connection of the transaction.
 import { overError } from '../errors.ts'
 import type { OpenTransaction, TransactionWatch } from './driver.ts'
+import { raceTimeout } from '../runtime/race-timeout.ts'
 import { InFlight } from './in-flight.ts'
 import type { Statement } from './sql.ts'
+
+const LOOK_MS = 1_000
 
 /** A transaction of a client, as its driver sees it. */
 export interface ClientTransaction<TTx> {
@@ -47,7 +50,9 @@ export function openTransaction<TTx>(
       return guarded(anyUse)
     },
     async query(statement) {
-      await inFlight.ended()
+      // An operation may never end. Then this notices that the client has ended the transaction, as when its time was over.
+      while ((await raceTimeout(inFlight.ended(), LOOK_MS)) === 'late')
+        await transaction.query({ text: 'select 1', values: [] })
       return await transaction.query(statement)
     },
     savepoint,

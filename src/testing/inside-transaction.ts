@@ -62,7 +62,8 @@ function inside<TDb extends AnyDatabase>(
   const turns = new Turns()
   return {
     client,
-    query: (statement, options) => open.query(statement, options),
+    // As any statement of the transaction: only a save waits for operations in flight, and this may come from inside one.
+    query: (statement, options) => outer.join(client).query(statement, options),
     // Without its settings: they belong to the transaction that has begun already. Savepoints that overlapped would undo each
     // other, so units of work that are begun at once run one after another. One inside another does not wait for that one.
     begin: <T>(work: (inner: OpenTransaction<TransactionOf<TDb>>) => Promise<T>) =>

@@ -9,8 +9,9 @@ import {
   type PrismaLimits,
   type PrismaTransactionOf,
 } from '../../../src/drivers/prisma.ts'
-import { createOutbox } from '../../../src/index.ts'
+import { createOutbox, type Outbox } from '../../../src/index.ts'
 import { handlersPublisher } from '../../../src/publishers/handlers.ts'
+import { rolledBack } from '../../../src/testing/testing.ts'
 import { Prisma, PrismaClient } from '../../support/prisma/generated/client.ts'
 import { directUrl } from '../../support/servers/database.ts'
 import { useFixture } from '../../support/fixture.ts'
@@ -195,6 +196,43 @@ it('saves behind an operation that was not awaited and is behind an asynchronous
   expect(done.toSorted()).toEqual(['hook', 'method', 'nested'])
   expect((await customers()).toSorted()).toEqual(['hook', 'method', 'nested'])
   expect(await fixture.rows()).toHaveLength(1)
+})
+
+it('ends with the timeout of Prisma although an operation in flight never does', async () => {
+  const hangs = prisma.$extends({
+    query: { order: { count: () => new Promise<never>(() => {}) } },
+  })
+  const outbox = createOutbox({
+    db: prismaDatabase(hangs, { timeout: 1_500 }),
+    publisher,
+    poller: false,
+  })
+  const unit = outbox.withOutbox(async (tx, emit) => {
+    emit(newEvent())
+    tx.order.count().catch(() => {})
+  })
+  await expect(unit).rejects.toThrow(/expired transaction/)
+  expect(await savedTypes()).toEqual([])
+})
+
+it('runs inside rolledBack() what an extension does with the outbox in one operation', async () => {
+  const delivers = prisma.$extends({
+    model: {
+      order: {
+        async place() {
+          await outbox.withOutbox(async (_, emit) => emit(newEvent()))
+          return await outbox.flush({ timeout: '30s' })
+        },
+      },
+    },
+  })
+  let outbox!: Pick<Outbox, 'withOutbox' | 'flush'>
+  const database = prismaDatabase(delivers, { timeout: 60_000 })
+  const flushed = await rolledBack(database, async (db, tx) => {
+    outbox = createOutbox({ db, publisher, poller: false })
+    return await tx.order.place()
+  })
+  expect(flushed).toMatchObject({ ok: true })
 })
 
 it('undoes with a savepoint all of an operation that was begun in it and not awaited', async () => {
