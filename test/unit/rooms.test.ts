@@ -44,6 +44,16 @@ it('has a place for every room, and four files beside them', () => {
   expect(atTheRoot).toEqual(['errors.ts', 'index.ts', 'lifecycle.ts', 'outbox.ts'])
 })
 
+it('has the rooms in the same order as docs/architecture.md', async () => {
+  const page = await readFile(new URL('../docs/architecture.md', src), 'utf8')
+  const [, section] = /^## Rooms\n(.*?)^## /ms.exec(page)!
+  const cells = [...section!.matchAll(/^\| (`.*?`) \|/gm)].map(([, cell]) => cell!)
+  const documented = cells.flatMap((cell) =>
+    [...cell.matchAll(/`(.+?)\/?`/g)].map(([, room]) => room),
+  )
+  expect(documented).toEqual(FROM_THE_GROUND_UP.flat())
+})
+
 it('lets no room import a later one', () => {
   const back = files.flatMap((file) =>
     importsOf(file)
