@@ -29,15 +29,8 @@ it('has every option in the reference, and no other', async () => {
   const interfaces: [string, string][] = [
     ['src/options/options.ts', 'OutboxOptions'],
     ['src/unit-of-work/unit-of-work.ts', 'UnitOfWorkOptions'],
-    ['src/publishers/kafka/kafka-publisher.ts', 'KafkaPublisherOptions'],
-    [
-      'src/publishers/platformatic-kafka/platformatic-kafka-publisher.ts',
-      'PlatformaticKafkaPublisherOptions',
-    ],
-    ['src/publishers/rabbitmq/rabbitmq-publisher.ts', 'RabbitmqPublisherOptions'],
+    ...(await publisherOptions()),
     ['src/envelope/cloud-events.ts', 'CloudEventsOptions'],
-    ['src/publishers/router.ts', 'RouterPublisherOptions'],
-    ['src/publishers/handlers.ts', 'HandlersPublisherOptions'],
     ['src/inbox/options.ts', 'InboxOptions'],
     ['src/telemetry/otel/otel.ts', 'OtelOptions'],
     ['src/telemetry/prometheus.ts', 'PrometheusOptions'],
@@ -180,6 +173,18 @@ function describeTable(table: PgTable) {
       ...indexes.map(({ config }) => `${config.name}: ${keyOf(config.columns)}`),
     ],
   }
+}
+
+/** Found in the source, so that the options of a new publisher cannot be missing. */
+async function publisherOptions(): Promise<[string, string][]> {
+  const names = await readdir(new URL('src/publishers/', root), { recursive: true })
+  const files = names.filter((name) => name.endsWith('.ts')).map((name) => `src/publishers/${name}`)
+  const found = files.map(async (file) => {
+    const text = await read(file)
+    const interfaces = text.matchAll(/^export interface (\w+PublisherOptions)\b/gm)
+    return [...interfaces].map(([, name]): [string, string] => [file, name!])
+  })
+  return (await Promise.all(found)).flat()
 }
 
 async function fieldsOf(file: string, name: string): Promise<string[]> {

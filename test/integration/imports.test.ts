@@ -1,11 +1,12 @@
 // The library asks for no package that its user may not have: what each entry reaches, by value or by type, is
 // looked up in the source, import by import.
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 
 const root = new URL('../../', import.meta.url)
 /** Installed along with the library. */
 const OWN = new Set(['croner', 'eventemitter3', 'leven', 'uuid'])
+const read = async (name: string) => JSON.parse(await readFile(new URL(name, root), 'utf8'))
 const IMPORT = /^(?:import|export|\}).* from '([^']+)'|^import '([^']+)'|\bimport\('([^']+)'\)/gm
 
 async function packagesOf(entry: string): Promise<string[]> {
@@ -57,7 +58,6 @@ it.each(ENTRIES)('%s asks for nothing but %j', async (entry, packages) => {
 })
 
 it('knows every subpath of the package here and in tsconfig.json', async () => {
-  const read = async (name: string) => JSON.parse(await readFile(new URL(name, root), 'utf8'))
   const { name, exports } = (await read('package.json')) as Package
   const files = Object.entries(exports).flatMap(([subpath, entry]) => {
     if (typeof entry === 'string') return []
@@ -72,9 +72,46 @@ it('knows every subpath of the package here and in tsconfig.json', async () => {
   )
 })
 
+it('has a subpath for every publisher', async () => {
+  const files = await readdir(new URL('src/publishers/', root), { recursive: true })
+  const publishers = files.filter((name) => name.endsWith('-publisher.ts')).concat('handlers.ts')
+  expect(publishers.length).toBeGreaterThan(3)
+  const { exports } = (await read('package.json')) as Package
+  const sources = new Set(
+    Object.values(exports).map((entry) => (typeof entry === 'string' ? entry : entry.default)),
+  )
+  const hidden = publishers.filter((name) => {
+    return !sources.has(`./dist/publishers/${name.replace(/\.ts$/, '.js')}`)
+  })
+  expect(hidden).toEqual([])
+})
+
+it('declares every package that an entry asks for as an optional peer, or as a dependency', async () => {
+  const { dependencies, peerDependencies, peerDependenciesMeta } = (await read(
+    'package.json',
+  )) as Package
+  const names = ENTRIES.flatMap(([, packages]) => packages.map(packageOf))
+  const undeclared = names.filter((name) => {
+    const isOptionalPeer = name in peerDependencies && peerDependenciesMeta[name]?.optional === true
+    return !isOptionalPeer && !(name in dependencies)
+  })
+  expect([...new Set(undeclared)]).toEqual([])
+})
+
+/** The package of what an import names: drizzle-orm of drizzle-orm/pg-core. */
+function packageOf(name: string): string {
+  return name
+    .split('/')
+    .slice(0, name.startsWith('@') ? 2 : 1)
+    .join('/')
+}
+
 interface Package {
   readonly name: string
   readonly exports: Record<string, string | { readonly default: string }>
+  readonly dependencies: Record<string, string>
+  readonly peerDependencies: Record<string, string>
+  readonly peerDependenciesMeta: Record<string, { readonly optional?: boolean }>
 }
 
 interface Config {
