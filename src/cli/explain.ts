@@ -74,7 +74,7 @@ function databaseRemedy(
   if (codes.includes('42501')) {
     return {
       code: 'ACCESS_DENIED',
-      message: `${message}; use a role that may, such as that of the application; aftercommit doctor lists what this one lacks, with the statements that grant it`,
+      message: `${firstPart(message)}; use a role that may, such as that of the application; aftercommit doctor lists what this one lacks, with the statements that grant it`,
     }
   }
   if (codes.includes('TABLE_MISSING')) {

@@ -23,6 +23,9 @@ const SERIALIZATION_FAILURES = ['40001', '40P01']
 export const NO_WRITES =
   'the server is a standby, or its role or database is read-only: connect to the primary'
 
+const RIGHTS_REMEDY =
+  '`aftercommit grants` prints the rights, `aftercommit doctor` names what is missing'
+
 /** Whether Postgres aborted a transaction that would succeed if it were run again. */
 export function isSerializationFailure(thrown: unknown): boolean {
   return hasSqlState(thrown, ...SERIALIZATION_FAILURES)
@@ -115,6 +118,9 @@ function storeError(step: string, cause: unknown): StoreError {
       `${step}: ${message}; call migrate(), pass migrate: true, or check the options schema and table`,
       safe,
     )
+  }
+  if (code === INSUFFICIENT_PRIVILEGE) {
+    return new StoreError('STORE_FAILED', `${step}: ${message}; ${RIGHTS_REMEDY}`, safe)
   }
   if (code === NOT_PREPARED) {
     return new StoreError(

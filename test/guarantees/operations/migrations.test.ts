@@ -213,6 +213,26 @@ it('refuses to start without its table, and names the remedy', async () => {
   await expect(outbox.start()).rejects.toThrow(/call migrate\(\)/)
 })
 
+it('names the remedy when the role lacks a right', async () => {
+  const role = uniqueName('visitor')
+  const schema = uniqueName('closed')
+  await fixture.store({ schema }).migrate()
+  await fixture.sql.unsafe(`create role "${role}" login`)
+  const url = new URL(fixture.url)
+  url.username = role
+  const connection = connect(url.href)
+  try {
+    const outbox = fixture.outbox({ db: connection.db, publisher, schema, migrate: true })
+    await expect(outbox.start()).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+      message: `migrate the table: permission denied for schema ${schema}; \`aftercommit grants\` prints the rights, \`aftercommit doctor\` names what is missing`,
+    })
+  } finally {
+    await connection.close()
+    await fixture.sql.unsafe(`drop role "${role}"`)
+  }
+})
+
 it('looks up rows to send in partial indexes that leave history out', async () => {
   const definitions = (await indexesOf('public', 'outbox')).map((index) => index['indexdef'])
   expect(definitions).toContainEqual(
