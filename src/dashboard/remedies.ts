@@ -9,7 +9,8 @@ type KindWithPlace = Exclude<FindingKind, 'history' | 'lost-instance'>
 
 export const REMEDIES: Readonly<Record<KindWithPlace, Remedy>> = {
   'no-instance': {
-    remedy: 'Start the application, or run aftercommit relay.',
+    remedy:
+      'Start the application, or run aftercommit relay with your publishers, handlers included.',
     link: { to: 'instances', query: '' },
   },
   circuit: {

@@ -23,6 +23,9 @@ interface Limits {
 
 const MOST = 2 ** 30
 
+/** Beats are ten seconds apart, and one may take a moment. */
+const BEAT_DUE_MS = 12_000
+
 export const statusCommand: AddCommand = (program, run) => {
   program
     .command('status')
@@ -75,7 +78,7 @@ export const statusCommand: AddCommand = (program, run) => {
                 ...describe(stats),
                 ...(isCdc && { relay: describeConnector(cdc) }),
                 'newest event': newestAt === null ? '-' : `saved ${out.time(newestAt, nowMs)}`,
-                instances: `${running.length} running${unseen.length > 0 ? `, ${unseen.length} not seen lately` : ''}`,
+                instances: describeInstances(running, unseen),
                 paused:
                   pauses
                     .map((pause) => describePause(pause, out.time(pause.since, nowMs)))
@@ -118,6 +121,15 @@ function findCdcTroubles(found: CdcFound, table: TableName): string[] {
   return problems.map(({ message, remedy }) => `${message}; ${remedy}`)
 }
 
+/** A process that was killed counts as running for a minute: without a beat, since when. */
+function describeInstances(running: readonly Instance[], unseen: readonly Instance[]): string {
+  const longestMs = Math.max(0, ...running.map(({ seenMsAgo }) => seenMsAgo))
+  const one = running.length > 1 ? 'one ' : ''
+  const late = longestMs > BEAT_DUE_MS ? ` (${one}last seen ${formatAge(longestMs)} ago)` : ''
+  const lost = unseen.length > 0 ? `, ${unseen.length} not seen lately` : ''
+  return `${running.length} running${late}${lost}`
+}
+
 /** Of the type that is slowest. */
 function describeLatency({ latency }: TableStats): string {
   const [slowest] = Object.entries(latency).toSorted(([, a], [, b]) => b.p95Ms - a.p95Ms)
@@ -154,9 +166,13 @@ function findTroubles({ pending, lagMs, dead }: TableStats, limits: Limits): str
 function findUnattended({ pending, due }: TableStats, running: readonly Instance[]): string[] {
   if (pending.count === 0) return []
   if (running.length === 0) {
-    return ['events wait, and no instance runs; start one, or aftercommit relay']
+    return [
+      'events wait, and no instance runs; start one, or aftercommit relay with your publishers, handlers included',
+    ]
   }
   if (due === 0 || running.some(({ poller }) => poller)) return []
   const events = due === 1 ? '1 event is' : `${due} events are`
-  return [`${events} due, and no running instance runs the fallback; start aftercommit relay`]
+  return [
+    `${events} due, and no running instance runs the fallback; start aftercommit relay with your publishers, handlers included`,
+  ]
 }

@@ -8,7 +8,8 @@ import { splitBySeen } from '../seen-instances.ts'
 /** Counted no further. */
 const COUNTED = 10_000
 
-const START_ONE = 'start an instance with poller: true, or aftercommit relay'
+const START_ONE =
+  'start an instance with poller: true, or aftercommit relay with your publishers, handlers included'
 
 export const waitingCheck: Check = {
   name: 'waiting events',

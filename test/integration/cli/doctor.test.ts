@@ -379,7 +379,9 @@ describe('events', () => {
         message: expect.stringContaining("2 events are due for the topic 'orders'"),
       },
     ])
-    expect(alone.findings[0]!.remedy).toContain('aftercommit relay')
+    expect(alone.findings[0]!.remedy).toContain(
+      'aftercommit relay with your publishers, handlers included',
+    )
     await addInstance({ topics: ['carts'] })
     const { findings } = await examine()
     expect(findings).toHaveLength(1)

@@ -48,7 +48,7 @@ describe('status', () => {
     expect(await read('status')).toMatchObject({ ok: true })
     await seed(fixture.sql, [{}])
     expect((await run('status')).stdout).toContain(
-      '! 1 event is due, and no running instance runs the fallback',
+      '! 1 event is due, and no running instance runs the fallback; start aftercommit relay with your publishers, handlers included',
     )
     await seedInstance(fixture.sql)
     expect(await read('status')).toMatchObject({ ok: true, troubles: [] })
@@ -66,6 +66,20 @@ describe('status', () => {
     )
     const found = await readCli(['status'], here(), 3)
     expect(found).toMatchObject({ circuits: [{ topic: 'orders', instances: 1 }] })
+  })
+
+  it('says since when a process that it counts as running has not been seen', async () => {
+    await seedInstance(fixture.sql)
+    expect((await run('status')).stdout).toMatch(/^instances +1 running$/m)
+    await seedInstance(fixture.sql, { workerId: 'killed', seenSecondsAgo: 14 })
+    expect((await run('status')).stdout).toMatch(
+      /^instances +2 running \(one last seen 1\d s ago\)$/m,
+    )
+    await fixture.sql`delete from outbox_instances where worker_id <> 'killed'`
+    await seedInstance(fixture.sql, { workerId: 'lost', seenSecondsAgo: 300 })
+    expect((await run('status')).stdout).toMatch(
+      /^instances +1 running \(last seen 1\d s ago\), 1 not seen lately$/m,
+    )
   })
 
   it('says how long ago the last event was saved', async () => {
