@@ -1,5 +1,5 @@
-// The pages under docs/getting-started, run as they are: each whole file of the page about database clients prints what the page
-// says, and so does a request to each server of the page about frameworks. Only addresses and imports are replaced: this package
+// The pages about getting started, run as they are: the first event of the first page, on a server and on PGlite, and each whole
+// file of the page about database clients print what the page says, and so does a request to each server of the page about frameworks. Only addresses and imports are replaced: this package
 // comes from its source.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ beforeAll(async () => {
   )
 })
 
-const read = (page: string) => readFile(new URL(`docs/getting-started/${page}.md`, root), 'utf8')
+const read = (page: string) => readFile(new URL(`docs/${page}.md`, root), 'utf8')
 const snippetsOf = (section: string) =>
   [...section.matchAll(/^```ts\n(.*?)^```/gms)].map(([, text]) => text!)
 const sectionOf = (page: string, title: string) =>
@@ -71,8 +71,30 @@ function run(file: string): { child: ChildProcess; output: () => string } {
   return { child, output: () => output }
 }
 
+describe('the first event', async () => {
+  const section = sectionOf(await read('getting-started'), 'Without a broker')
+  const [snippet] = snippetsOf(section)
+  const printed = `${/It prints `(.+?)`/.exec(section)![1]}\n`
+  const lines = [...section.matchAll(/^\| `(.+?)` \| `(.+?)` \|$/gm)]
+  const onPglite = lines.reduce((text, [, old, line]) => {
+    expect(text).toContain(`${old}\n`)
+    return text.replace(old!, line!)
+  }, snippet!)
+
+  it.each([
+    ['on a server', snippet!],
+    ['on PGlite', onPglite],
+  ])('%s prints what the page says', async (title, text) => {
+    const { child, output } = run(await save(`${title}.ts`, adapt(text)))
+    const [code] = await once(child, 'close')
+    expect(output()).toBe(printed)
+    expect(code).toBe(0)
+    expect(lines).toHaveLength(4)
+  })
+})
+
 describe('by database client', async () => {
-  const page = await read('databases')
+  const page = await read('getting-started/databases')
   const [, printed] = /```text\n(.*?)```/s.exec(page)!
   const titles = [...page.matchAll(/^## (.+)$/gm)].map(([, title]) => title!)
 
@@ -86,16 +108,19 @@ describe('by database client', async () => {
 })
 
 describe('by framework', async () => {
-  const page = await read('frameworks')
+  const page = await read('getting-started/frameworks')
   const [, printed] = /```text\n(.*?)```/s.exec(page)!
 
   it.each(['Nest', 'Fastify', 'Hono'])('%s prints what the page says', async (title) => {
     const port = await findFreePort()
     await rm(new URL('servers/', folder), { recursive: true, force: true })
     await save('servers/outbox.ts', adapt(snippetsOf(page)[0]!))
-    const [snippet] = snippetsOf(sectionOf(page, title))
-    const main = title === 'Nest' ? NEST_MAIN.replace('3000', String(port)) : ''
-    const file = await save(`servers/${title}.ts`, adapt(snippet!, port) + main)
+    // Nest has two files, and the one that is run is the last.
+    let file = ''
+    for (const snippet of snippetsOf(sectionOf(page, title))) {
+      const [, name = `${title}.ts`] = /^\/\/ (\S+\.ts)\n/.exec(snippet) ?? []
+      file = await save(`servers/${name}`, adapt(snippet, port))
+    }
     const { child, output } = run(file)
     const order = `http://127.0.0.1:${port}/orders/1`
     const post = () =>
@@ -107,11 +132,3 @@ describe('by framework', async () => {
     expect(output()).not.toMatch(/error/i)
   })
 })
-
-const NEST_MAIN = `
-import 'reflect-metadata'
-import { NestFactory } from '@nestjs/core'
-const app = await NestFactory.create(AppModule, { logger: false })
-app.enableShutdownHooks()
-await app.listen(3000)
-`
