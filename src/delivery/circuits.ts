@@ -3,13 +3,13 @@
 // only; a restarted process learns it with its first send. Longer than other files: the states of a circuit and everything that
 // moves it from one to the next are here, and nowhere else.
 import { performance } from 'node:perf_hooks'
-import { PublishError } from '../errors.ts'
-import type { PublishFailure, PublishResult } from '../event/publish-result.ts'
+import type { PublishResult } from '../event/publish-result.ts'
 import type { Lifecycle } from '../lifecycle.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Bell } from '../runtime/bell.ts'
 import { Trouble } from '../runtime/trouble.ts'
 import type { LeasedEvent } from './leased-event.ts'
+import { readReach } from './reach.ts'
 
 const FIRST_PROBE_MS = 500
 const LAST_PROBE_MS = 2_000
@@ -139,28 +139,10 @@ export class Circuits {
    */
   learn(batch: readonly LeasedEvent[], results: readonly PublishResult[], begunAt: number): void {
     const topics = topicsOf(batch)
-    const [responded, silent, held, unsent] = [0, 0, 0, 0].map(() => new Set<string>()) as Sets
-    const failures: { topic: string; failure: PublishFailure }[] = []
-    for (const [n, result] of results.entries()) {
-      const { topic } = batch[n]!.event
-      if (result.ok) responded.add(topic)
-      else {
-        if (result.kind === 'transient') failures.push({ topic, failure: result })
-        if (isUnsent(result)) unsent.add(topic)
-        else if (result.kind === 'transient') silent.add(topic)
-        else (result.kind === 'held' ? held : responded).add(topic)
-      }
-    }
-    for (const topic of held) if (!unsent.has(topic)) silent.add(topic)
-    const responding = [...responded].filter((topic) => !silent.has(topic))
-    // A publisher that blames the topic has heard from the broker. Otherwise the topic's events, if they are the oldest,
-    // would use up every probe of the broker.
-    const hasAnswered =
-      responding.length > 0 ||
-      failures.some(({ failure }) => failure.blames === 'topic' && !isUnsent(failure))
+    const { responding, hasAnswered, wasSent, failures } = readReach(batch, results)
     const isInReach = hasAnswered || this.#answersSince(begunAt)
-    for (const { topic, failure } of failures) {
-      const destination = isInReach || isUnsent(failure) ? topic : null
+    for (const { topic, failure, isUnsent } of failures) {
+      const destination = isInReach || isUnsent ? topic : null
       const circuit = this.#open.get(destination)
       // A send that was given up got a response after all, which shows more than that it took too long.
       if (circuit?.state === 'open') circuit.error = failure.error
@@ -170,9 +152,8 @@ export class Circuits {
       this.#answeredAt = performance.now()
       this.#close(null)
     }
-    const troubled = new Set(failures.map(({ topic }) => topic))
-    for (const topic of responding) if (!troubled.has(topic)) this.succeeded(topic)
-    if (responded.size + silent.size > 0) this.endProbes(topics)
+    for (const topic of responding) this.succeeded(topic)
+    if (wasSent) this.endProbes(topics)
     else this.#offerAgain(topics)
   }
 
@@ -288,15 +269,6 @@ export class Circuits {
   #signal(topic: Destination) {
     return { publisher: this.#publisher, topic }
   }
-}
-
-type Sets = [Set<string>, Set<string>, Set<string>, Set<string>]
-
-const BEFORE_THE_SEND: ReadonlySet<string> = new Set(['PAYLOAD_READ_FAILED', 'SERIALIZER_FAILED'])
-
-/** Whether the event failed before anything of it was sent, which shows nothing of the destination. */
-function isUnsent({ error }: PublishFailure): boolean {
-  return error instanceof PublishError && BEFORE_THE_SEND.has(error.code)
 }
 
 function topicsOf(batch: readonly LeasedEvent[]): Set<string> {

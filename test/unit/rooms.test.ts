@@ -68,7 +68,7 @@ it('lets no room import a later one', () => {
 const DELIVERY = [
   ['leased-event.ts'],
   ['leases.ts'],
-  ['own-events.ts', 'tally.ts'],
+  ['own-events.ts', 'tally.ts', 'reach.ts'],
   ['order.ts', 'circuits.ts', 'pauses.ts', 'claim-size.ts', 'failure-record.ts'],
   ['gate.ts', 'record.ts', 'read-payloads.ts'],
   ['send.ts'],
