@@ -58,7 +58,12 @@ export class ClaimedSends {
     return [...this.#sending].flatMap(([topic, { size }]) => (size < ROUNDS_AT_ONCE ? [] : [topic]))
   }
 
-  /** Resolves when the sends that are under way now are recorded. */
+  /** Resolves when the sends that rounds did not wait for are recorded. */
+  async lateOver(): Promise<void> {
+    await Promise.all([...this.#sending.values()].flatMap((sends) => [...sends]))
+  }
+
+  /** Resolves when all sends that are under way now are recorded. */
   async idle(): Promise<void> {
     await Promise.all(this.#underWay)
   }

@@ -107,7 +107,7 @@ export class Delivery implements NextStep {
           try {
             return await fallback.runOnce(() => !isOver(), { isOver })
           } finally {
-            await fallback.idle()
+            await fallback.lateOver()
           }
         }),
       ),

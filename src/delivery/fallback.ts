@@ -126,7 +126,12 @@ export class Fallback {
     return total.claimed
   }
 
-  /** Resolves when no send of an earlier round is under way. */
+  /** Resolves when no send that a round did not wait for is under way. */
+  lateOver(): Promise<void> {
+    return this.#sends.lateOver()
+  }
+
+  /** Resolves when no send is under way. */
   idle(): Promise<void> {
     return this.#sends.idle()
   }

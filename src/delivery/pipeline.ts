@@ -140,7 +140,7 @@ export class Pipeline {
     let wasOffered = false
     while (mayGoOn()) {
       while (mayGoOn() && (await this.fallback.run(mayGoOn, errand)));
-      await this.fallback.idle()
+      await this.fallback.lateOver()
       const { next } = chances
       // A probe that was offered and not taken found no event that could go.
       if (next === 'none' || (next === 'offered' && wasOffered)) return
