@@ -197,6 +197,8 @@ export interface EventShown {
   readonly isLeased: boolean
   /** Its topic, or everything, is paused, and it is not finished. */
   readonly isPaused: boolean
+  /** What a running instance reports out of reach, if it is not finished: once it is due, it waits for that. */
+  readonly waitsFor: 'topic' | 'broker' | null
   readonly error: string | null
 }
 

@@ -1,6 +1,7 @@
 // The requests for events: those that a search finds, one with its history, its content, and failures in groups.
 import { performance } from 'node:perf_hooks'
 import type { EventDetail, EventSummary } from '../store/outbox/browse-store.ts'
+import type { Instance } from '../store/outbox/control-store.ts'
 import { holdsDeadLetters } from '../upkeep/seen-instances.ts'
 import type { EventAnswer, EventContent, EventsAnswer, GroupsAnswer } from './api.ts'
 import type { EventSearch } from './input.ts'
@@ -17,14 +18,15 @@ export async function events(
   { filter, limit, after }: EventSearch,
 ): Promise<EventsAnswer> {
   const { store, browse } = source
-  const [nowMs, pauses, { found, next }] = await Promise.all([
+  const [nowMs, pauses, instances, { found, next }] = await Promise.all([
     databaseTime(source),
     store.control.pauses(),
+    store.control.instances(),
     search(browse, { filter, limit, after }),
   ])
   return {
     now: toTime(nowMs),
-    events: found.map((one) => showEvent(one, pauses)),
+    events: found.map((one) => showEvent(one, pauses, instances)),
     next,
     lookedUntil: next !== null && found.length < limit ? timeOf(next) : null,
   }
@@ -61,24 +63,26 @@ function timeOf(id: string): string | null {
 
 export async function event(source: DashboardSource, id: string): Promise<EventAnswer> {
   const { store, browse } = source
-  const [found, pauses, nowMs] = await Promise.all([
+  const [found, pauses, instances, nowMs] = await Promise.all([
     browse.show(id),
     store.control.pauses(),
+    store.control.instances(),
     databaseTime(source),
   ])
   if (!found) throw noEvent(id)
-  const behind = await aheadOf(source, found)
-  return showDetail({ ...found, behind }, pauses, toTime(nowMs))
+  const behind = aheadOf(source, found, instances)
+  return showDetail({ ...found, behind }, pauses, instances, toTime(nowMs))
 }
 
 /** What it waits for. Dead letters are among it unless it is known that they hold nothing. */
-async function aheadOf(
-  { store, deadLettersHold }: DashboardSource,
+function aheadOf(
+  { deadLettersHold }: DashboardSource,
   { behind }: EventDetail,
-): Promise<EventDetail['behind']> {
+  instances: readonly Instance[],
+): EventDetail['behind'] {
   const others = behind.filter(({ status }) => status !== 'dead_letter')
   if (others.length === behind.length) return behind
-  const holds = deadLettersHold ?? holdsDeadLetters(await store.control.instances())
+  const holds = deadLettersHold ?? holdsDeadLetters(instances)
   return holds === false ? others : behind
 }
 

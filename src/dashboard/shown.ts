@@ -3,7 +3,7 @@ import type { EventDetail, EventSummary } from '../store/outbox/browse-store.ts'
 import type { Instance, Pause } from '../store/outbox/control-store.ts'
 import type { FailureGroup } from '../store/outbox/failure-store.ts'
 import { findMissed } from '../upkeep/doctor/lost-instances.ts'
-import { isLost, splitBySeen } from '../upkeep/seen-instances.ts'
+import { isLost, splitBySeen, waitsFor } from '../upkeep/seen-instances.ts'
 import type { EventAnswer, EventShown, GroupShown, InstanceShown, PauseShown } from './api.ts'
 
 export function toTime(ms: number): string {
@@ -14,7 +14,11 @@ export function showPause({ topic, since, by, reason }: Pause): PauseShown {
   return { topic, since: since.toISOString(), by, reason }
 }
 
-export function showEvent(event: EventSummary, pauses: readonly Pause[]): EventShown {
+export function showEvent(
+  event: EventSummary,
+  pauses: readonly Pause[],
+  instances: readonly Instance[],
+): EventShown {
   const { createdAt, availableAt, publishedAt, deliverAt, status, topic } = event
   const isUnfinished = status === 'pending' || status === 'failed'
   return {
@@ -34,13 +38,19 @@ export function showEvent(event: EventSummary, pauses: readonly Pause[]): EventS
     workerId: event.workerId,
     isLeased: event.isLeased,
     isPaused: isUnfinished && pauses.some((pause) => pause.topic === null || pause.topic === topic),
+    waitsFor: isUnfinished ? waitsFor(topic, splitBySeen(instances)[0]) : null,
     error: event.error,
   }
 }
 
-export function showDetail(event: EventDetail, pauses: readonly Pause[], now: string): EventAnswer {
+export function showDetail(
+  event: EventDetail,
+  pauses: readonly Pause[],
+  instances: readonly Instance[],
+  now: string,
+): EventAnswer {
   return {
-    ...showEvent(event, pauses),
+    ...showEvent(event, pauses, instances),
     now,
     lane: String(event.lane),
     occurredAt: event.occurredAt.toISOString(),

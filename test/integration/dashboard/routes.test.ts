@@ -21,6 +21,7 @@ import { useFixture } from '../../support/fixture.ts'
 import { newEvent } from '../../support/doubles/sample-events.ts'
 import { nextEvent } from '../../support/timing/wait-until.ts'
 import { seed } from '../../support/seeded-events.ts'
+import { seedInstance } from '../../support/seeded-instances.ts'
 
 const fixture = useFixture()
 
@@ -146,6 +147,16 @@ describe('events', () => {
     await seed(fixture.sql, [{ topic: 'orders' }, { topic: 'carts' }, { status: 'published' }])
     const { body } = await get<EventsAnswer>('events?order=oldest')
     expect(body.events.map(({ isPaused }) => isPaused)).toEqual([true, false, false])
+  })
+
+  it('says what is out of reach for them, as the CLI does', async () => {
+    const { get } = open()
+    const circuits = [{ publisher: 'kafka', topic: 'orders', forMs: 1_000, error: 'away' }]
+    await seedInstance(fixture.sql, { report: { circuits } })
+    const [id] = await seed(fixture.sql, [{}, { topic: 'carts' }, { status: 'published' }])
+    const { body } = await get<EventsAnswer>('events?order=oldest')
+    expect(body.events.map(({ waitsFor }) => waitsFor)).toEqual(['topic', null, null])
+    expect((await get<EventAnswer>(`events/${id}`)).body.waitsFor).toBe('topic')
   })
 
   it('shows one with its history, and its content behind another request', async () => {

@@ -8,6 +8,8 @@ export interface Step {
   readonly at: string | null
   readonly kind: 'done' | 'current' | 'bad' | 'waiting'
   readonly detail: string | null
+  /** Where the page shows more of what it waits for. */
+  readonly isOfTopics?: true
 }
 
 /** Of a dead letter that an event may wait for: not every server of the page knows the setting. */
@@ -50,7 +52,7 @@ function outcomeOf(event: EventAnswer, now: number): Step[] {
   }
   if (event.isPaused) {
     const detail = 'It goes out when the pause ends.'
-    return [{ name: 'Waits for a pause', at: null, kind: 'current', detail }]
+    return [{ name: 'Waits for a pause', at: null, kind: 'current', detail, isOfTopics: true }]
   }
   if (event.isLeased) {
     const detail = `held by ${workerId ?? 'an instance'}, at the latest until then`
@@ -64,6 +66,11 @@ function outcomeOf(event: EventAnswer, now: number): Step[] {
     return [{ name: 'Waits for its turn', at: null, kind: 'waiting', detail }]
   }
   const isDue = Date.parse(availableAt) <= now
+  if (isDue && event.waitsFor !== null) {
+    const name = `Waits for its ${event.waitsFor}`
+    const detail = 'It is out of reach. The event goes out by itself once it is back.'
+    return [{ name, at: null, kind: 'waiting', detail, isOfTopics: true }]
+  }
   const detail = isDue ? 'Due: the fallback takes it next.' : null
   return [{ name: 'Next attempt', at: availableAt, kind: 'waiting', detail }]
 }

@@ -4,7 +4,7 @@ import { useRef } from 'preact/hooks'
 import type { EventShown } from '../../api.ts'
 import { databaseNow } from '../data/clock.ts'
 import { duration, number } from '../data/format.ts'
-import { linkToEvent } from '../data/route.ts'
+import { linkTo, linkToEvent } from '../data/route.ts'
 import { StatusBadge } from '../parts/badge.tsx'
 import { CopyButton } from '../parts/copy.tsx'
 import { type Column, Table } from '../parts/table.tsx'
@@ -96,7 +96,14 @@ function outcomeOf(event: EventShown) {
   if (status === 'dead_letter') return 'waits for you'
   if (event.isPaused) return 'waits for the pause'
   if (event.isLeased) return 'being sent'
-  if (Date.parse(availableAt) <= databaseNow()) return 'due'
+  if (Date.parse(availableAt) <= databaseNow()) {
+    if (event.waitsFor === null) return 'due'
+    return (
+      <>
+        waits for its <a href={linkTo('topics')}>{event.waitsFor}</a>, which is out of reach
+      </>
+    )
+  }
   return (
     <>
       next try <Time at={availableAt} />

@@ -249,6 +249,7 @@ describe('the history of an event', () => {
     createdAt: '2026-11-18T11:59:00.000Z',
     availableAt: '2026-11-18T11:59:10.000Z',
     behind: [],
+    waitsFor: null,
   } as unknown as EventAnswer
   const names = (changed: Partial<EventAnswer>) =>
     stepsOf({ ...event, ...changed }, NOW).map(({ name }) => name)
@@ -257,6 +258,9 @@ describe('the history of an event', () => {
     [{}, 'Next attempt'],
     [{ isLeased: true }, 'Being sent'],
     [{ isPaused: true }, 'Waits for a pause'],
+    [{ waitsFor: 'topic', availableAt: '2026-11-18T11:59:57.000Z' }, 'Waits for its topic'],
+    [{ waitsFor: 'broker', availableAt: '2026-11-18T11:59:57.000Z' }, 'Waits for its broker'],
+    [{ waitsFor: 'topic', availableAt: '2026-11-18T12:00:10.000Z' }, 'Next attempt'],
     [{ behind: [{ id: 'x', status: 'failed', seq: 1 }] }, 'Waits for its turn'],
     [{ status: 'published', publishedAt: '2026-11-18T11:59:00.012Z' }, 'Published'],
     [{ status: 'dead_letter' }, 'Dead letter'],
