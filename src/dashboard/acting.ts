@@ -3,7 +3,7 @@ import { requireName, requireOneOf } from '../checks/checks.ts'
 import { requireTexts } from '../checks/filter-values.ts'
 import type { Count } from '../store/outbox/outbox-store.ts'
 import { previewPurge } from '../upkeep/purge-preview.ts'
-import { isUnknownTopic } from '../upkeep/unknown-topic.ts'
+import { findTopics, isUnknownTopic } from '../upkeep/unknown-topic.ts'
 import type { Person } from './access.ts'
 import type { Changed, PauseAnswer, Preview, Rerouted } from './api.ts'
 import { readBody, readSelection, toDate, toTopic } from './input.ts'
@@ -32,10 +32,12 @@ export async function preview(source: DashboardSource, request: Request): Promis
   const counted = await count()
   const name = act === 'pause' ? toTopic(topic) : null
   const isUnknown = name !== null && counted.count === 0 && (await isUnknownTopic(source, name))
+  const topics = act === 'reroute' ? await findTopics(source.store) : null
   return {
     ...counted,
     asOf: toTime(asOf.getTime()),
     ...(isUnknown && { isUnknownTopic: true }),
+    ...(topics && { topics }),
   }
 }
 

@@ -285,6 +285,8 @@ export interface Preview extends CountAnswer {
   readonly asOf: string
   /** The topic to pause may be mistyped: no event of it waits, none is among the newest, and no instance names it. */
   readonly isUnknownTopic?: true
+  /** Of a move: the topics that instances name or have sent to lately, and those of the newest events. */
+  readonly topics?: readonly string[]
 }
 
 export interface ChangeRequest {

@@ -2,6 +2,7 @@
 import { isDenied } from '../store/database.ts'
 import type { BrowseStore } from '../store/outbox/browse-store.ts'
 import type { ControlStore } from '../store/outbox/control-store.ts'
+import type { Store } from '../store/outbox/outbox-store.ts'
 import type { PreviewStore } from '../store/outbox/preview/preview-store.ts'
 
 export interface TopicParts {
@@ -34,4 +35,31 @@ async function isKnown({ store, preview }: TopicParts, topic: string): Promise<b
   const page = { limit: 1, after: null, order: 'newest' } as const
   const { events } = await store.browse.list({ topic }, page)
   return events.length > 0
+}
+
+/** The newest events that are looked at. */
+const RECENT = 200
+
+/** Topics to choose from: those that instances name or have sent to lately, and those of the newest events. Null if the role may not look. */
+export async function findTopics({
+  browse,
+  control,
+}: Pick<Store<never>, 'browse' | 'control'>): Promise<string[] | null> {
+  try {
+    const page = { limit: RECENT, after: null, order: 'newest' } as const
+    const [instances, histories, { events }] = await Promise.all([
+      control.instances(),
+      control.histories(),
+      browse.list({}, page),
+    ])
+    const topics = [
+      ...instances.flatMap(({ publishers }) => publishers.flatMap((one) => one.topics ?? [])),
+      ...histories.flatMap(({ history }) => history.topics),
+      ...events.map(({ topic }) => topic),
+    ]
+    return [...new Set(topics)].toSorted()
+  } catch (error) {
+    if (isDenied(error)) return null
+    throw error
+  }
 }

@@ -328,6 +328,22 @@ describeWithChromium('on the page a person', () => {
     expect(await statuses()).toMatchObject({ [other!]: 'dead_letter' })
   })
 
+  it('chooses among the known topics before a move, and is warned of another one', async () => {
+    await seed(fixture.sql, [{ topic: 'ordres' }, { topic: 'orders', status: 'published' }])
+    const page = await pages.open('/events?topic=ordres')
+    await page.getByRole('button', { name: 'Move to another topic' }).click()
+    await dialogOf(page).getByText('Correct the application first').waitFor()
+    await dialogOf(page).getByRole('button', { name: 'Move 1' }).waitFor()
+    const field = dialogOf(page).getByLabel('The right topic')
+    const offered = await dialogOf(page).locator('datalist option').all()
+    expect(await Promise.all(offered.map((one) => one.getAttribute('value')))).toEqual(['orders'])
+    const warning = dialogOf(page).getByText('Check the spelling.')
+    await field.fill('order')
+    await warning.waitFor()
+    await field.fill('orders')
+    await warning.waitFor({ state: 'detached' })
+  })
+
   it('pauses everything, and sees so in the verdict', async () => {
     const page = await pages.open('/topics')
     await page.getByRole('button', { name: 'Pause everything' }).click()

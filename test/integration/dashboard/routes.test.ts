@@ -310,6 +310,14 @@ describe('pauses', () => {
   })
 })
 
+it('names the topics that events can be moved to', async () => {
+  const { post } = open()
+  await seedInstance(fixture.sql, { topics: ['carts'] })
+  await seed(fixture.sql, [{ topic: 'ordres' }, { topic: 'orders', status: 'published' }])
+  const { body } = await post<Preview>('preview', { act: 'reroute', topic: 'ordres' })
+  expect(body).toMatchObject({ count: 1, topics: ['carts', 'orders', 'ordres'] })
+})
+
 it('examines the table as the doctor does', async () => {
   const { get } = open()
   await seed(fixture.sql, [{ status: 'dead_letter', type: 'OrderPaid' }])

@@ -28,10 +28,10 @@ export interface Act {
   readonly field?: {
     readonly label: string
     readonly isRequired: boolean
-    readonly choices?: readonly string[]
+    readonly choices?: (preview: Preview) => readonly string[]
   }
-  /** What may be wrong with it; null if nothing is. */
-  readonly warning?: (preview: Preview) => string | null
+  /** What may be wrong with it, or with the text; null if nothing is. */
+  readonly warning?: (preview: Preview, text: string) => string | null
   /** To be typed first, because there is no way back. */
   readonly word?: string
   /** Does it; returns what to tell. */
@@ -111,23 +111,31 @@ export function resume(topic: string | null): Act {
   }
 }
 
-export function moveTo(topic: string, topics: readonly string[]): Act {
+export function moveTo(topic: string): Act {
   return {
     title: `Move the events of ${topic}`,
     preview: { act: 'reroute', topic },
     about: (preview) => countOf(preview, 'unsent event', 'unsent events'),
     consequence:
-      'They go to another topic, at once and in their order among themselves. Later events of the same aggregates may have gone out before them. Dead letters stay.',
+      'Correct the application first, or new events go to the old topic. The waiting ones go to the new one, at once and in their order among themselves. Later events of the same aggregates may have gone out before them. Dead letters stay.',
     button: 'Move',
     field: {
       label: 'The right topic',
       isRequired: true,
-      choices: topics.filter((one) => one !== topic),
+      choices: ({ topics = [] }) => topics.filter((one) => one !== topic),
     },
+    // The same for each letter, so that a screen reader says it once.
+    warning: ({ topics }, to) =>
+      to === '' || !topics || topics.includes(to)
+        ? null
+        : 'No running instance names this topic, and no recent event is for it. Check the spelling.',
     async run(_, to) {
       const request: RerouteRequest = { from: topic, to }
       const { moved, held } = await post<Rerouted>('reroute', request)
-      const left = held > 0 ? ` ${number(held)} were being sent; move those again in a moment.` : ''
+      const left =
+        held > 0
+          ? ` ${number(held)} ${held === 1 ? 'was' : 'were'} being sent; move ${held === 1 ? 'it' : 'those'} again in a moment.`
+          : ''
       return `${number(moved)} ${moved === 1 ? 'event goes' : 'events go'} to ${to}.${left}`
     },
   }

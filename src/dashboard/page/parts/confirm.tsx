@@ -39,7 +39,8 @@ export function Confirm({ act, done }: { act: Act; done: (outcome: string | null
 
   const isPointless =
     preview !== null && preview.count === 0 && preview.exact && !act.worksOnNothing
-  const warning = preview && act.warning?.(preview)
+  const warning = preview && act.warning?.(preview, text.trim())
+  const choices = preview && act.field?.choices?.(preview)
   const isFilled = !act.field?.isRequired || text.trim() !== ''
   const isReady =
     preview !== null && !isPointless && isFilled && (!act.word || typed.trim() === act.word)
@@ -81,14 +82,14 @@ export function Confirm({ act, done }: { act: Act; done: (outcome: string | null
             {act.field.label}
             <input
               value={text}
-              list={act.field.choices && `${id}c`}
+              list={choices ? `${id}c` : undefined}
               required={act.field.isRequired}
               autocapitalize="none"
               onInput={(event) => setText(event.currentTarget.value)}
             />
-            {act.field.choices && (
+            {choices && (
               <datalist id={`${id}c`}>
-                {act.field.choices.map((choice) => (
+                {choices.map((choice) => (
                   <option key={choice} value={choice} />
                 ))}
               </datalist>

@@ -12,7 +12,7 @@ import {
 import { useEventList } from '../data/event-list.ts'
 import { exactTime, number, shortTime } from '../data/format.ts'
 import { linkTo, replaceAddress } from '../data/route.ts'
-import { knownTopics, useSession } from '../data/session.ts'
+import { useSession } from '../data/session.ts'
 import { Failed, Loading, Notice } from '../parts/notice.tsx'
 import { ViewHead } from '../parts/panel.tsx'
 import { canBeTicked, EventTable } from './event-table.tsx'
@@ -112,7 +112,7 @@ function Further({ list }: { list: ReturnType<typeof useEventList> }) {
 
 /** On the failures among what the filter matches, on all pages. */
 function BulkActions({ filter, reload }: { filter: EventFilter; reload: () => void }) {
-  const { mayAct, ask, overview } = useSession()
+  const { mayAct, ask } = useSession()
   const topic = topicToMove(filter)
   // The span begins when the button is pressed; the server counts the same events that it then changes.
   const run = (make: typeof retry) => {
@@ -125,9 +125,7 @@ function BulkActions({ filter, reload }: { filter: EventFilter; reload: () => vo
     <button
       type="button"
       class="button button-quiet"
-      onClick={() =>
-        void ask(moveTo(topic, knownTopics(overview.data))).then((isDone) => isDone && reload())
-      }
+      onClick={() => void ask(moveTo(topic)).then((isDone) => isDone && reload())}
     >
       Move to another topic…
     </button>

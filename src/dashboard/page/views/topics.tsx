@@ -57,7 +57,7 @@ export function TopicsView() {
               mayAct
                 ? {
                     pause: (topic) => run(pause(topic)),
-                    move: (topic) => run(moveTo(topic, topics)),
+                    move: (topic) => run(moveTo(topic)),
                   }
                 : null
             }
