@@ -32,7 +32,7 @@ export interface CountAnswer {
 export type StatusName = 'scheduled' | 'pending' | 'failed' | 'published' | 'dead_letter'
 export type FailureName = 'failed' | 'dead_letter'
 
-/** One thing that is not as it should be, the worst first. `info`, which only the doctor has, is good to know. */
+/** One thing that is not as it should be, the worst first. `info` is good to know. */
 export interface Finding {
   readonly severity: 'error' | 'warning' | 'info'
   /** Such as `circuit`, `dead`, `lag`, `no-instance`, or the name of the doctor's check: the page keeps its place by it. */
@@ -46,6 +46,8 @@ export interface Finding {
     readonly to: 'events' | 'groups' | 'topics' | 'instances' | 'doctor'
     readonly query: string
   } | null
+  /** The topic whose events can be moved to another one. */
+  readonly move?: string
 }
 
 export interface Overview {

@@ -2,7 +2,7 @@
 import { formatAge } from '../upkeep/age.ts'
 import type { Found as FoundLock } from '../upkeep/doctor/finding.ts'
 import { judgeLost } from '../upkeep/doctor/lost-instances.ts'
-import { findUnreached, splitBySeen } from '../upkeep/seen-instances.ts'
+import { findUnreached, NOTHING_WAITS, splitBySeen } from '../upkeep/seen-instances.ts'
 import { LATE_MS } from '../upkeep/late.ts'
 import type { Finding } from './api.ts'
 import { queryOf, REMEDIES, toSentence } from './remedies.ts'
@@ -35,7 +35,8 @@ export function findTroubles(
   return [
     ...held,
     ...found.filter(({ severity }) => severity === 'error'),
-    ...found.filter(({ severity }) => severity !== 'error'),
+    ...found.filter(({ severity }) => severity === 'warning'),
+    ...found.filter(({ severity }) => severity === 'info'),
   ]
 }
 
@@ -78,11 +79,20 @@ function findNoInstance({ instances, stats }: Seen): Found[] {
   ]
 }
 
-function findCircuits({ instances }: Seen): Found[] {
+function findCircuits({ instances, stats }: Seen): Found[] {
   const [alive] = splitBySeen(instances)
-  return findUnreached(alive).map(({ publisher, topic, forMs, error, instances: count }) => {
+  return findUnreached(alive, stats.topics).map((unreached) => {
+    const { publisher, topic, forMs, error, instances: count, isWaitedFor } = unreached
     const what =
       topic === null ? `The broker of ${publisher}` : `The topic ${topic} of ${publisher}`
+    if (!isWaitedFor) {
+      return {
+        severity: 'info',
+        what: `${what} was out of reach; ${NOTHING_WAITS}.`,
+        remedy: null,
+        link: { to: 'instances', query: '' },
+      }
+    }
     const where = `in ${count} of ${alive.length} running instances`
     return {
       severity: 'error',
@@ -90,11 +100,12 @@ function findCircuits({ instances }: Seen): Found[] {
       remedy:
         topic === null
           ? 'Check that the broker runs and can be reached. Events wait, and go out by themselves once it is back.'
-          : 'Check that the topic exists and that the application may write to it. Its events wait, and go out by themselves.',
+          : 'Check that the topic exists and that the application may write to it. Its events wait, and go out by themselves. If the name is mistyped, correct it in the application and move the events.',
       link:
         topic === null
           ? { to: 'instances', query: '' }
           : { to: 'events', query: queryOf({ topic, status: 'pending,failed' }) },
+      ...(topic !== null && { move: topic }),
     }
   })
 }

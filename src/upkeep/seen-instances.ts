@@ -2,6 +2,7 @@
 import { formatAge } from './age.ts'
 import { groupBy } from '../runtime/group-by.ts'
 import type { Instance, OpenCircuit } from '../store/outbox/control-store.ts'
+import type { TableStats } from '../store/outbox/outbox-store.ts'
 
 /** An instance beats every ten seconds. Unseen for longer than this, it was killed, is frozen or is cut off. */
 const UNSEEN_MS = 60_000
@@ -33,24 +34,40 @@ export interface Unreached extends Pick<OpenCircuit, 'publisher' | 'topic' | 'er
   readonly instances: number
   /** For the instance that has been without it for longest. */
   readonly forMs: number
+  /** False: nothing waits for the topic any more, so that no instance tries it, and each forgets it within a minute. */
+  readonly isWaitedFor: boolean
 }
 
-/** Each destination once, the one that has been out of reach for longest first. */
-export function findUnreached(running: readonly Instance[]): Unreached[] {
+/**
+ * Each destination once, the one that has been out of reach for longest first. `waiting`: the topics with unfinished events;
+ * null if they are not known.
+ */
+export function findUnreached(
+  running: readonly Instance[],
+  waiting: TableStats['topics'] | null,
+): Unreached[] {
   const open = running.flatMap(({ report, seenMsAgo }) =>
     report.circuits.map((circuit) => ({ ...circuit, forMs: circuit.forMs + seenMsAgo })),
   )
   const byDestination = groupBy(open, ({ publisher, topic }) => JSON.stringify([publisher, topic]))
   const found = [...byDestination.values()].map((circuits) => {
     const [longest] = circuits.toSorted((one, other) => other.forMs - one.forMs)
-    return { ...longest!, instances: circuits.length }
+    const { topic } = longest!
+    const isWaitedFor = topic === null || waiting === null || Object.hasOwn(waiting, topic)
+    return { ...longest!, instances: circuits.length, isWaitedFor }
   })
   return found.toSorted((one, other) => other.forMs - one.forMs)
 }
 
-export function describeUnreached({ instances, ...circuit }: Unreached, running: number): string {
+export function describeUnreached(
+  { instances, isWaitedFor, ...circuit }: Unreached,
+  running: number,
+): string {
+  if (!isWaitedFor) return `${nameDestination(circuit)} was out of reach; ${NOTHING_WAITS}`
   return describeCircuit(circuit, ` in ${instances} of ${running} running instances`)
 }
+
+export const NOTHING_WAITS = 'nothing waits for it any more, so this clears within a minute'
 
 export function describeCircuit({ forMs, error, ...destination }: OpenCircuit, where = ''): string {
   return `${nameDestination(destination)} has been out of reach for ${formatAge(forMs)}${where}: ${error}`

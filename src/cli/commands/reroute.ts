@@ -2,12 +2,15 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { reroute, type RerouteParts, type RerouteResult } from '../../upkeep/reroute.ts'
+import { waitsFor } from '../../upkeep/seen-instances.ts'
 import { isUnknownTopic } from '../../upkeep/unknown-topic.ts'
 import { topicName } from '../arguments.ts'
 import { usageError } from '../cli-error.ts'
 import type { AddCommand } from '../command.ts'
 import { confirm, countEvents } from '../output/confirm.ts'
+import { printable } from '../output/table.ts'
 import { silentParts } from '../silent-parts.ts'
+import { lookAround } from './event-row.ts'
 import { OF_UNKNOWN, unknownTopicNote } from '../unknown-topic.ts'
 
 interface Options {
@@ -47,6 +50,11 @@ export const rerouteCommand: AddCommand = (program, run) => {
           const many = `${result.held} events were left, because instances hold them`
           out.note(`${result.held === 1 ? one : many}; run the command again in a minute`)
         } else if (result.moved === 0) out.note('nothing matched')
+        else if (waitsFor(from, (await lookAround(session)).running) === 'topic') {
+          out.note(
+            `instances still report '${printable(from)}' as out of reach; nothing waits for it any more, so this clears within a minute`,
+          )
+        }
       }),
     )
 }

@@ -7,7 +7,12 @@ import { formatAge } from '../../upkeep/age.ts'
 import { findBehind, findUnprepared, MOST_SLOT_BYTES } from '../../upkeep/cdc.ts'
 import { formatBytes } from '../../upkeep/doctor/bytes.ts'
 import { LATE_MS } from '../../upkeep/late.ts'
-import { describeUnreached, findUnreached, splitBySeen } from '../../upkeep/seen-instances.ts'
+import {
+  describeUnreached,
+  findUnreached,
+  splitBySeen,
+  type Unreached,
+} from '../../upkeep/seen-instances.ts'
 import { duration, wholeNumber } from '../arguments.ts'
 import type { AddCommand } from '../command.ts'
 import { EXIT } from '../exit-codes.ts'
@@ -52,14 +57,15 @@ export const statusCommand: AddCommand = (program, run) => {
         ])
         const [running, unseen] = splitBySeen(instances)
         const newestAt = newest.events[0]?.createdAt ?? null
-        const circuits = findUnreached(running)
+        const circuits = findUnreached(running, stats.topics)
         const isCdc = running.some(({ settings }) => settings['relay'] === 'cdc')
         const troubles = [
           ...findTroubles(stats, limits),
           ...(isCdc ? findCdcTroubles(cdc, table) : []),
           ...findUnattended(stats, running),
-          ...circuits.map((one) => describeUnreached(one, running.length)),
+          ...circuits.filter(isWaitedFor).map((one) => describeUnreached(one, running.length)),
         ]
+        const over = circuits.filter((one) => !isWaitedFor(one))
         const ok = troubles.length === 0
         const found = {
           ok,
@@ -89,11 +95,18 @@ export const statusCommand: AddCommand = (program, run) => {
             ...troubles.map((trouble) =>
               out.style('red', `! ${wrap(printable(trouble), out.width, 2)}`),
             ),
+            ...over.map((one) =>
+              wrap(printable(describeUnreached(one, running.length)), out.width, 0),
+            ),
           ].join('\n'),
         )
         return ok ? EXIT.fine : EXIT.trouble
       }),
     )
+}
+
+function isWaitedFor(circuit: Unreached): boolean {
+  return circuit.isWaitedFor
 }
 
 function describe(stats: TableStats): Record<string, string | number> {

@@ -310,6 +310,8 @@ describe('circuits', () => {
     await addInstance({ workerId: 'b', report: down('orders', 600_000) })
     await addInstance({ workerId: 'c', report: down(null, 5_000) })
     await addInstance({ workerId: 'lost', seenSecondsAgo: 900, report: down('carts', 9) })
+    await seed(fixture.sql, [{ topic: 'orders' }])
+    await addInstance({ workerId: 'd', report: down('ordres', 9_000) })
     const { ok, findings } = await examine()
     const circuits = findings.filter(({ check }) => check === 'circuits')
     expect(ok).toBe(false)
@@ -319,7 +321,7 @@ describe('circuits', () => {
         kind: 'circuit',
         severity: 'error',
         message:
-          "the topic 'orders' of the publisher 'kafka' has been out of reach for 10 min in 2 of 3 running instances: Error: ECONNREFUSED",
+          "the topic 'orders' of the publisher 'kafka' has been out of reach for 10 min in 2 of 4 running instances: Error: ECONNREFUSED",
         remedy: expect.stringContaining('the backlog drains by itself'),
       },
       {
@@ -327,9 +329,15 @@ describe('circuits', () => {
         kind: 'circuit',
         severity: 'error',
         message: expect.stringMatching(
-          /^the broker of the publisher 'kafka' .* for \d+ s in 1 of 3 running instances: Error/,
+          /^the broker of the publisher 'kafka' .* for \d+ s in 1 of 4 running instances: Error/,
         ),
         remedy: expect.any(String),
+      },
+      {
+        check: 'circuits',
+        severity: 'info',
+        message: expect.stringMatching(/'ordres' .* nothing waits for it any more/),
+        remedy: null,
       },
     ])
   })

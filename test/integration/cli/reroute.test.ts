@@ -142,7 +142,10 @@ it('is what a running instance sends next, in order', async () => {
 it('is the remedy that doctor names for a topic out of reach', async () => {
   const circuits = [{ publisher: 'kafka', topic: 'odrers', forMs: 9_000, error: 'no such topic' }]
   await seedInstance(fixture.sql, { report: { circuits } })
+  await seed(fixture.sql, [{ topic: 'odrers' }])
   expect((await run('doctor')).stdout).toContain("aftercommit reroute 'odrers' <topic>")
+  const moved = await run('reroute', 'odrers', 'orders', '--yes')
+  expect(moved.stderr).toContain("instances still report 'odrers' as out of reach; nothing waits")
 })
 
 it('refuses a topic without a publisher, where the publishers are known', async () => {

@@ -59,6 +59,12 @@ describe('status', () => {
     await seedInstance(fixture.sql, { seenSecondsAgo: 100, report: { circuits } })
     expect(await read('status')).toMatchObject({ ok: true, circuits: [] })
     await seedInstance(fixture.sql, { report: { circuits } })
+    const idle = await run('status')
+    expect(idle.code).toBe(0)
+    expect(idle.stdout).toContain(
+      "the topic 'orders' of the publisher 'kafka' was out of reach; nothing waits for it any more",
+    )
+    await seed(fixture.sql, [{ topic: 'orders' }])
     const { code, stdout } = await run('status')
     expect(code).toBe(3)
     expect(stdout).toContain(

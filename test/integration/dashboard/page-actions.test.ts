@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { useFixture } from '../../support/fixture.ts'
 import { seed } from '../../support/seeded-events.ts'
+import { seedInstance } from '../../support/seeded-instances.ts'
 import { describeWithChromium, useDashboardPages } from '../../support/dashboard-page.ts'
 
 describeWithChromium('on the page a person', () => {
@@ -326,6 +327,20 @@ describeWithChromium('on the page a person', () => {
     await dialogOf(page).getByText('0 unsent events').waitFor()
     await dialogOf(page).getByText('No event matches any more').waitFor()
     expect(await statuses()).toMatchObject({ [other!]: 'dead_letter' })
+  })
+
+  it('moves events from the finding that their topic is out of reach', async () => {
+    const circuits = [{ publisher: 'kafka', topic: 'ordres', forMs: 9_000, error: 'no such topic' }]
+    await seedInstance(fixture.sql, { report: { circuits } })
+    await seed(fixture.sql, [{ topic: 'ordres' }])
+    const page = await pages.open('')
+    const verdict = page.getByRole('region', { name: 'Verdict' })
+    await verdict.getByText('If the name is mistyped, correct it in the application').waitFor()
+    await verdict.getByRole('button', { name: 'Move the events of ordres' }).click()
+    await dialogOf(page).getByLabel('The right topic').fill('orders')
+    await dialogOf(page).getByRole('button', { name: 'Move 1' }).click()
+    await outcomeOf(page, '1 event goes to orders.')
+    await fixture.sql`truncate outbox_instances`
   })
 
   it('chooses among the known topics before a move, and is warned of another one', async () => {

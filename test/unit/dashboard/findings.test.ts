@@ -76,10 +76,24 @@ it('finds a circuit once, however many instances have it open, and links to its 
   const circuit = { publisher: 'kafka', topic: 'a&b', forMs: 60_000, error: 'refused' }
   const report = { circuits: [circuit] }
   const instances = [sampleInstance({ report }), sampleInstance({ id: 'b', report })]
-  const found = findTroubles(seen({ instances }), [], [])
-  expect(found).toMatchObject([{ kind: 'circuit', severity: 'error' }])
+  const topics = { 'a&b': { pending: { count: 1, exact: true }, lagMs: 1 } }
+  const found = findTroubles(seen({ instances, stats: { topics } }), [], [])
+  expect(found).toMatchObject([{ kind: 'circuit', severity: 'error', move: 'a&b' }])
+  expect(found[0]!.remedy).toContain('If the name is mistyped, correct it in the application')
   expect(found[0]!.what).toMatch(/^The topic a&b of kafka .* in 2 of 2 running instances: refused/)
   expect(found[0]!.link).toEqual({ to: 'events', query: 'topic=a%26b&status=pending%2Cfailed' })
+})
+
+it('notes a circuit of a topic that nothing waits for, and offers no remedy', () => {
+  const circuit = { publisher: 'kafka', topic: 'ordres', forMs: 60_000, error: 'refused' }
+  const instances = [sampleInstance({ report: { circuits: [circuit] } })]
+  const stats = { dead: { count: 2, exact: true } }
+  const found = findTroubles(seen({ instances, stats }), [], [])
+  expect(found).toMatchObject([{ kind: 'dead' }, { kind: 'circuit', severity: 'info' }])
+  expect(found[1]).toMatchObject({
+    what: expect.stringContaining('nothing waits for it'),
+    remedy: null,
+  })
 })
 
 it('leads from a pause to where it can be resumed', () => {

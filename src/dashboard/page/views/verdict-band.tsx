@@ -1,8 +1,10 @@
 // The verdict in one word and one sentence, and the findings behind it: what, what to do, where to look.
 import type { Finding } from '../../api.ts'
+import { moveTo } from '../data/acts.ts'
 import { useTick } from '../data/clock.ts'
 import { relative, toSentence } from '../data/format.ts'
 import { linkTo, type ViewName } from '../data/route.ts'
+import { useSession } from '../data/session.ts'
 import type { Verdict } from '../data/verdict.ts'
 import { SeverityBadge } from '../parts/badge.tsx'
 import { Prose } from '../parts/copy.tsx'
@@ -53,15 +55,33 @@ export function Findings({ findings }: { findings: readonly Finding[] }) {
               </p>
             )}
           </div>
-          {finding.link && (
-            <a class="more" href={linkTo(PLACES[finding.link.to].view, finding.link.query)}>
-              {PLACES[finding.link.to].words}
-              <Icon name="right" />
-            </a>
-          )}
+          <span class="finding-ways">
+            {finding.link && (
+              <a class="more" href={linkTo(PLACES[finding.link.to].view, finding.link.query)}>
+                {PLACES[finding.link.to].words}
+                <Icon name="right" />
+              </a>
+            )}
+            {finding.move !== undefined && <MoveButton topic={finding.move} />}
+          </span>
         </li>
       ))}
     </ul>
+  )
+}
+
+function MoveButton({ topic }: { topic: string }) {
+  const { mayAct, ask, overview } = useSession()
+  if (!mayAct) return null
+  return (
+    <button
+      type="button"
+      class="button button-small"
+      aria-label={`Move the events of ${topic}`}
+      onClick={() => void ask(moveTo(topic)).then((isDone) => isDone && overview.refresh())}
+    >
+      Move…
+    </button>
   )
 }
 
