@@ -23,7 +23,10 @@ export const vacuumCheck: Check = {
     const { isOn, tables } = await doctor.vacuum()
     // However young it is: at a high rate, dead rows pile up within seconds.
     const [oldest] = tables.some(hasManyDead) ? await doctor.oldTransactions(0, showQueries) : []
-    const findings: Found[] = tables.flatMap((one) => judge(one, table.schema, oldest))
+    const findings: Found[] = tables.flatMap((one) => {
+      const runs = isOn && !one.isSwitchedOff
+      return judge(one, { schema: table.schema, runs, oldest })
+    })
     if (isOn) return findings
     const message = 'autovacuum is off on this server, so Postgres never removes dead rows'
     const remedy = 'alter system set autovacuum = on, then select pg_reload_conf()'
@@ -35,7 +38,14 @@ function hasManyDead({ live, dead }: TableCondition): boolean {
   return dead > FEW_DEAD && dead > live / 2
 }
 
-function judge(condition: TableCondition, schema: string, oldest?: OldTransaction): Found[] {
+interface Around {
+  readonly schema: string
+  /** Whether autovacuum comes to the table. */
+  readonly runs: boolean
+  readonly oldest: OldTransaction | undefined
+}
+
+function judge(condition: TableCondition, { schema, runs, oldest }: Around): Found[] {
   const { name, live, dead, isSwitchedOff } = condition
   const own = `${quoteName(schema)}.${quoteName(name)}`
   const findings: Found[] = []
@@ -47,6 +57,7 @@ function judge(condition: TableCondition, schema: string, oldest?: OldTransactio
     })
   }
   if (hasManyDead(condition)) {
+    const vacuum = `vacuum (analyze) ${own}`
     const cause = oldest
       ? `vacuum may not remove them because of the oldest transaction, ${describeTransaction(oldest)}: ${endTransaction(oldest)}; or because of a replication slot, which doctor lists too`
       : 'autovacuum looks once a minute by default, so wait if many events were just deleted; no open transaction was seen that would keep it from removing them; look for replication slots, which doctor names too'
@@ -54,7 +65,10 @@ function judge(condition: TableCondition, schema: string, oldest?: OldTransactio
     findings.push({
       severity: 'warning',
       message: `${name} has about ${dead} dead rows and ${live} live ones, about ${share} of its ${formatBytes(condition.bytes)}`,
-      remedy: `${cause}; then vacuum (analyze) ${own}`,
+      remedy:
+        runs || oldest
+          ? `${cause}; then ${vacuum}`
+          : `${vacuum} now; autovacuum is off, so it does not run by itself`,
     })
   }
   return [...findings, ...judgeSpace(condition, own)]
