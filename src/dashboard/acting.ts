@@ -10,7 +10,8 @@ import { readBody, readSelection, toDate, toTopic } from './input.ts'
 import { RefusedError } from './refusal.ts'
 import type { Sampler } from './sampler.ts'
 import { showPause, toTime } from './shown.ts'
-import { type DashboardSource, databaseTime } from './source.ts'
+import type { Retention } from './acts.ts'
+import { type DashboardSource, databaseTime, retentionOf } from './source.ts'
 
 /** Counting stops at this many events, */
 const COUNTED = 100_000
@@ -45,7 +46,7 @@ async function countOld(source: DashboardSource): Promise<Count> {
   const { store, preview: counts } = source
   const { published, deadLetters } = await previewPurge(
     { partitions: store.partitions, preview: counts },
-    requireRetention(source),
+    await requireRetention(source),
     COUNTED,
   )
   return {
@@ -71,17 +72,17 @@ export async function purge(
   person: Person,
 ): Promise<Changed> {
   await readBody(request, [])
-  return { count: await source.acts.purge(requireRetention(source), who(person)) }
+  return { count: await source.acts.purge(await requireRetention(source), who(person)) }
 }
 
-function requireRetention({
-  retention,
-}: DashboardSource): NonNullable<DashboardSource['retention']> {
+async function requireRetention(source: DashboardSource): Promise<Retention> {
+  const instances = source.retention ? [] : await source.store.control.instances()
+  const retention = retentionOf(source, instances)
   if (retention) return retention
   throw new RefusedError(
     409,
     'NO_RETENTION',
-    'this server does not know how long to keep events; start it with --purge-older-than, or run aftercommit purge',
+    'neither this server nor an instance says how long to keep events; start the server with --purge-older-than, or run aftercommit purge',
   )
 }
 

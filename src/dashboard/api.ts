@@ -56,8 +56,13 @@ export interface Overview {
   readonly table: string
   /** null: this person may only look. */
   readonly acting: { readonly by: string | null } | null
-  /** What a purge deletes: what was published, or died, longer ago than this. null: this server does not know it, and purges nothing. */
-  readonly retention: { readonly publishedMs: number; readonly deadMs: number | null } | null
+  /** What a purge deletes: what was published, or died, longer ago than this. null: neither this server nor an instance knows it. */
+  readonly retention: {
+    readonly publishedMs: number
+    readonly deadMs: number | null
+    /** This server does not know it, so it is the longest one of the instances. */
+    readonly isOfInstances: boolean
+  } | null
   readonly findings: readonly Finding[]
   readonly pending: CountAnswer
   readonly dead: CountAnswer

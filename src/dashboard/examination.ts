@@ -15,18 +15,15 @@ export async function examine(source: DashboardSource): Promise<DoctorAnswer> {
     now: toTime(await databaseTime(source)),
     checked,
     skipped,
-    findings: findings.map((finding) => toShown(finding, source)),
+    findings: findings.map(toShown),
   }
 }
 
-function toShown(
-  finding: DoctorFinding,
-  { retention }: Pick<DashboardSource, 'retention'>,
-): Finding {
+function toShown(finding: DoctorFinding): Finding {
   const { check, kind, severity, message, remedy } = finding
   const shown = { severity, kind: kind ?? check, what: toSentence(message), remedy, link: null }
   if (kind === undefined) return shown
-  if (kind === 'history') return retention ? { ...shown, ...PURGE_HERE } : shown
+  if (kind === 'history') return { ...shown, ...PURGE_HERE }
   if (kind === 'lost-instance') {
     return { ...shown, remedy: remedy && toSentence(remedy), link: { to: 'instances', query: '' } }
   }

@@ -9,17 +9,19 @@ import { readQuery } from './input.ts'
 import { badRequest } from './refusal.ts'
 import { SAMPLE_MS, type Sampler } from './sampler.ts'
 import { showInstances, showPause, toTime } from './shown.ts'
-import type { DashboardSource } from './source.ts'
+import { type DashboardSource, retentionOf } from './source.ts'
 
 export async function overview(
-  { table, retention, doctor, types }: DashboardSource,
+  source: DashboardSource,
   { sampler, checkup }: { readonly sampler: Sampler; readonly checkup: Checkup },
   person: Person,
   url: URL,
 ): Promise<Overview> {
+  const { table, doctor, types } = source
   const since = readSince(url)
   const seen = await sampler.seen()
   const { stats, agoMs, instances, pauses } = seen
+  const retention = retentionOf(source, instances)
   const locks = seen.isLocked ? blockedBy(await doctor.blockers()) : []
   const { pending, dead, published, due, retrying, held, lagMs, latency } = stats
   return {
@@ -29,6 +31,7 @@ export async function overview(
     retention: retention && {
       publishedMs: retention.retentionMs,
       deadMs: retention.deadLetterRetentionMs,
+      isOfInstances: source.retention === null,
     },
     findings: findTroubles(seen, locks, checkup.findings()),
     pending,

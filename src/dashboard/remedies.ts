@@ -38,7 +38,7 @@ export const REMEDIES: Readonly<Record<KindWithPlace, Remedy>> = {
   },
 }
 
-/** Where the server knows the retention, and so can purge. */
+/** Where published events are past a retention that is known, the page can purge. */
 export const PURGE_HERE: Remedy = {
   remedy:
     "Purge them on the page of the doctor. An instance with the option 'cleanup' deletes them by itself; if one has it, look in its log for the reason why it does not keep up.",

@@ -35,7 +35,7 @@ export interface DashboardSource {
   readonly browse: Pick<Browse, 'list' | 'show'>
   readonly failures: Pick<Failures, 'groups' | 'count'>
   readonly acts: Acts
-  /** null: not known here, so nothing is purged. */
+  /** null: not known here, so what the instances say applies. */
   readonly retention: Retention | null
   /** Where this process keeps what it sees of the table; null: it is no instance. */
   readonly history: Pick<History, 'learn'> | null
@@ -101,6 +101,16 @@ export function openSource(
     deadLettersHold: parts.deadLettersHold ?? null,
     logger: parts.logger,
   }
+}
+
+/** How long events are kept: as this server knows, or else the longest retention of the instances seen in the last hour. */
+export function retentionOf(
+  { retention }: Pick<DashboardSource, 'retention'>,
+  instances: readonly Instance[],
+): Retention | null {
+  if (retention) return retention
+  const said = instances.map(({ settings }) => Number(settings['retention'])).filter((ms) => ms > 0)
+  return said.length === 0 ? null : { retentionMs: Math.max(...said), deadLetterRetentionMs: null }
 }
 
 /** The time by the database's clock, in ms. */

@@ -60,12 +60,12 @@ function withOptions(command: Command): Command {
     .option('--by <name>', 'who acts, for the log and for pauses (default: user and host)')
     .option(
       '--purge-older-than <duration>',
-      'allow purging published events older than this',
+      'what a purge deletes: published events older than this',
       duration,
     )
     .option(
       '--purge-dead-letters-older-than <duration>',
-      'allow purging dead letters older than this',
+      'also dead letters older than this',
       duration,
     )
 }

@@ -114,6 +114,26 @@ it('prints its address for people, and ends on SIGTERM while a page is open', as
   expect(await cli.ended).toMatchObject({ code: 0, stderr: '' })
 })
 
+it('purges by the longest retention of the instances, if it was told none', async () => {
+  const day = 86_400_000
+  await seed(fixture.sql, [
+    { status: 'published', secondsAgo: 8 * 86_400 },
+    { status: 'published', secondsAgo: 5 * 86_400 },
+    { status: 'dead_letter', secondsAgo: 8 * 86_400 },
+  ])
+  for (const days of [3, 7])
+    await seedInstance(fixture.sql, { settings: { retention: days * day } })
+  try {
+    const { url } = await start()
+    const { retention } = (await (await api(url, 'overview')).json()) as Overview
+    expect(retention).toEqual({ publishedMs: 7 * day, deadMs: null, isOfInstances: true })
+    expect(await (await post(url, 'preview', { act: 'purge' })).json()).toMatchObject({ count: 1 })
+    expect(await (await post(url, 'purge', {})).json()).toEqual({ count: 1 })
+  } finally {
+    await fixture.sql`truncate outbox_instances`
+  }
+})
+
 it('refuses to purge what nobody has said how long to keep', async () => {
   const { url } = await start()
   for (const answer of [

@@ -410,6 +410,26 @@ describeWithChromium('on the page a person', () => {
     await verdict.getByText('past the retention').waitFor({ state: 'detached' })
   })
 
+  it('can close the dialog while a change is under way, which continues', async () => {
+    await seed(fixture.sql, [{ status: 'published', secondsAgo: 40 * 86_400 }])
+    const page = await pages.open('/doctor')
+    await page.getByRole('button', { name: 'Count and purge' }).click()
+    await dialogOf(page).getByRole('textbox').fill('purge')
+    let answer = () => {}
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    await page.route('**/api/purge', async (route) => {
+      await answered
+      await route.continue()
+    })
+    await dialogOf(page).getByRole('button', { name: 'Purge 1' }).click()
+    await dialogOf(page).getByText('It continues if you close this.').waitFor()
+    await dialogOf(page).getByRole('button', { name: 'Close' }).click()
+    answer()
+    await outcomeOf(page, '1 event was deleted.')
+  })
+
   it('purges what is past its retention, and nothing else', async () => {
     const [, young] = await seed(fixture.sql, [
       { status: 'published', secondsAgo: 40 * 86_400 },

@@ -32,6 +32,9 @@ export function Confirm({ act, done }: { act: Act; done: (outcome: string | null
       dialog.current?.close()
       done(outcome)
     } catch (refused) {
+      const { message } = asApiError(refused)
+      // Nobody would see it in a dialog that was closed meanwhile.
+      if (!dialog.current?.open) return done(message)
       setError(asApiError(refused))
       setRunning(false)
     }
@@ -110,12 +113,13 @@ export function Confirm({ act, done }: { act: Act; done: (outcome: string | null
             />
           </label>
         )}
+        {isRunning && <p class="soft">It continues if you close this.</p>}
         <p class="dialog-error" role="alert">
           {error?.message}
         </p>
         <div class="actions">
           <button type="button" class="button" onClick={() => dialog.current?.close()}>
-            {isPointless ? 'Close' : 'Cancel'}
+            {isPointless || isRunning ? 'Close' : 'Cancel'}
           </button>
           {!isPointless && (
             <button

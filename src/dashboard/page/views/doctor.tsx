@@ -65,18 +65,18 @@ function PurgePanel({ checkAgain }: { checkAgain: () => void }) {
     return (
       <Panel title="Purge">
         <p class="calm soft">
-          This server does not know how long events are kept, so it deletes none. Run{' '}
-          <Copyable text="aftercommit purge --older-than 7d" what="the command" />
+          Neither this server nor an instance says how long events are kept, so it deletes none. Run{' '}
+          <Copyable text="aftercommit purge --older-than <duration>" what="the command" />
         </p>
       </Panel>
     )
   }
-  const { publishedMs, deadMs } = retention
+  const { publishedMs, deadMs, isOfInstances } = retention
   const dead = deadMs === null ? '' : `, and dead letters of more than ${duration(deadMs)}`
   return (
     <Panel title="Purge" note="An instance does this by itself unless its option cleanup is off.">
       <div class="inline-form purge">
-        <p>{`Deletes events that were published more than ${duration(publishedMs)} ago${dead}.`}</p>
+        <p>{`Deletes events that were published more than ${duration(publishedMs)} ago${dead}${isOfInstances ? ', the longest retention that an instance has' : ''}.`}</p>
         <button
           type="button"
           class="button"
