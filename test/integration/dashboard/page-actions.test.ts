@@ -152,6 +152,19 @@ describeWithChromium('on the page a person', () => {
     expect(await statuses()).toEqual({ [id!]: 'pending' })
   })
 
+  it('is offered no retry of what matches where no failure does', async () => {
+    await seed(fixture.sql, [{}, { status: 'published' }])
+    const page = await pages.open('/events')
+    await page.locator('.list-line').getByText('2 events', { exact: true }).waitFor()
+    const offered = (name: string) =>
+      page.getByRole('button', { name: `${name} matching` }).isEnabled()
+    expect([await offered('Retry'), await offered('Discard')]).toEqual([false, false])
+    await seed(fixture.sql, [{ status: 'dead_letter' }])
+    await page.getByRole('button', { name: /^(Refresh|Show what has changed)$/ }).click()
+    await page.locator('.list-line').getByText('3 events', { exact: true }).waitFor()
+    expect([await offered('Retry'), await offered('Discard')]).toEqual([true, true])
+  })
+
   it('retries the events that are ticked, and no others', async () => {
     const [one, two, three, other] = await seed(fixture.sql, [
       { status: 'dead_letter', attempts: 10, error: 'x', aggregateId: '1' },

@@ -31,7 +31,7 @@ export function EventsView({ query }: { query: string }) {
   return (
     <>
       <ViewHead title="Events">
-        <BulkActions filter={filter} reload={list.reload} />
+        <BulkActions filter={filter} list={list} />
       </ViewHead>
       <FilterForm
         key={query}
@@ -80,6 +80,8 @@ export function EventsView({ query }: { query: string }) {
   )
 }
 
+type List = ReturnType<typeof useEventList>
+
 const NONE: ReadonlySet<string> = new Set()
 
 /** The ids of events. Another filter unticks them. */
@@ -89,7 +91,7 @@ function useTicked(query: string) {
   return [ids, (changed: ReadonlySet<string>) => setTicked({ query, ids: changed })] as const
 }
 
-function Further({ list }: { list: ReturnType<typeof useEventList> }) {
+function Further({ list }: { list: List }) {
   if (!list.hasMore) return null
   return (
     <div class="further">
@@ -111,8 +113,11 @@ function Further({ list }: { list: ReturnType<typeof useEventList> }) {
 }
 
 /** On the failures among what the filter matches, on all pages. */
-function BulkActions({ filter, reload }: { filter: EventFilter; reload: () => void }) {
+function BulkActions({ filter, list }: { filter: EventFilter; list: List }) {
   const { mayAct, ask } = useSession()
+  const { events, hasMore, isLoading, reload } = list
+  // All that matches is on the list, and no failure is.
+  const isPointless = !hasMore && !isLoading && !events.some(canBeTicked)
   const topic = topicToMove(filter)
   // The span begins when the button is pressed; the server counts the same events that it then changes.
   const run = (make: typeof retry) => {
@@ -134,10 +139,15 @@ function BulkActions({ filter, reload }: { filter: EventFilter; reload: () => vo
   if (!toSelection(filter, 0)) return <>{move}</>
   return (
     <>
-      <button type="button" class="button" onClick={() => run(retry)}>
+      <button type="button" class="button" disabled={isPointless} onClick={() => run(retry)}>
         Retry matching…
       </button>
-      <button type="button" class="button button-quiet" onClick={() => run(discard)}>
+      <button
+        type="button"
+        class="button button-quiet"
+        disabled={isPointless}
+        onClick={() => run(discard)}
+      >
         Discard matching…
       </button>
       {move}
@@ -145,7 +155,7 @@ function BulkActions({ filter, reload }: { filter: EventFilter; reload: () => vo
   )
 }
 
-function describe({ events, isLoading, hasMore }: ReturnType<typeof useEventList>): string {
+function describe({ events, isLoading, hasMore }: List): string {
   if (isLoading) return 'Looking…'
   const noun = events.length === 1 ? 'event' : 'events'
   return `${hasMore && events.length > 0 ? 'The first ' : ''}${number(events.length)} ${noun}`
