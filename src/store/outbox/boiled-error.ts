@@ -14,6 +14,9 @@ const WORD_ENDS = '[[:>:]]'
 const HEX = '[0-9a-f]'
 const CLOCK = '[0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?( ?(z|utc|gmt|[+-][0-9]{2}:?[0-9]{2}))?'
 
+/** Such as `900ms` and `1m30s`, which are short at times and long at others. */
+const AMOUNT = `([0-9]+([kmg]?b|[mun]?s|[dhm]))+${WORD_ENDS}`
+
 type Replaced = readonly [placeholder: string, pattern: string]
 
 // An apostrophe inside a word opens nothing.
@@ -39,8 +42,9 @@ const OTHERS: readonly Replaced[] = [
     [
       `${WORD_BEGINS}${HEX}{8}(-${HEX}{4}){3}-${HEX}{12}${WORD_ENDS}`,
       `${WORD_BEGINS}0x${HEX}+${WORD_ENDS}`,
-      // Hashes and other ids: both letters and digits, or it is a word or a number.
-      `${WORD_BEGINS}(?=[a-z]*[0-9])(?=[0-9]*[a-z])(${HEX}{8,}|[0-9a-z]{16,})${WORD_ENDS}`,
+      // Hashes and other ids: both letters and digits, or it is a word or a number. A short one is of hex digits, or changes
+      // more than once between letters and digits: `sha256` and `worker7` are names.
+      `${WORD_BEGINS}(?=[a-z]*[0-9])(?=[0-9]*[a-z])(?!${AMOUNT})(${HEX}{5,}|[0-9a-z]{16,}|(?=[0-9a-z]{5})([0-9]+[a-z]+[0-9]|[a-z]+[0-9]+[a-z])[0-9a-z]*)${WORD_ENDS}`,
     ].join('|'),
   ],
   ['<number>', `[0-9]+([.,][0-9]+)*`],

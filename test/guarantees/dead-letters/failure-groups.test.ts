@@ -109,6 +109,15 @@ describe('grouping', () => {
       'at <id>, commit <id>',
     ],
     ['other ids', 'job 01hzx3k8q2vw9y4m', 'job 7gkq02ls81nd0zzp4', 'job <id>'],
+    ['short hex ids', 'session 2286e4 is gone', 'session ab12f is gone', 'session <id> is gone'],
+    ['other short ids', 'cart k3v9x', 'cart 7q2zw8', 'cart <id>'],
+    [
+      'lengths of time',
+      'after 1m30s, 900ms',
+      'after 2m5s, 10000ms',
+      'after <number>m<number>s, <number>ms',
+    ],
+    ['numbered names', 'worker7 left', 'worker12 left', 'worker<number> left'],
     ['single quotes', `can't find 'a b'`, `can't find 'O\\'`, `can't find <text>`],
     [
       'double quotes',
@@ -144,6 +153,7 @@ describe('grouping', () => {
   it.each([
     ['words', 'no such topic', 'no such queue'],
     ['names that look like hex', 'decade facade', 'facade decade'],
+    ['names with digits', 'no sha256, no http2', 'no utf8, no ipv4'],
     ['apostrophes', `can't read it, won't try`, `can't write it, won't try`],
   ])('tells %s apart', async (_, one, other) => {
     const { outbox } = fallible()
