@@ -1,4 +1,5 @@
 // aftercommit groups: what failed, by cause. The key of a group selects it for retry and discard.
+import type { FailureGroup } from '../../store/outbox/failure-store.ts'
 import { FailureDesk } from '../../upkeep/failures.ts'
 import { wholeNumber } from '../arguments.ts'
 import type { AddCommand } from '../command.ts'
@@ -12,6 +13,7 @@ interface Options {
 }
 
 const LONGEST_ERROR = 100
+const LONGEST_EXAMPLE = 300
 
 export const groupsCommand: AddCommand = (program, run) => {
   program
@@ -41,9 +43,15 @@ export const groupsCommand: AddCommand = (program, run) => {
                     example: group.example.id,
                     error: shorten(group.error, LONGEST_ERROR),
                   })),
-                  out,
+                  { width: out.width, below: groups.map(describeExample) },
                 ),
         )
       }),
     )
+}
+
+/** What a placeholder stands for is often what one looks for. */
+function describeExample({ error, example }: FailureGroup): string[] {
+  const [line] = example.error.trim().split('\n')
+  return example.error === error ? [] : [shorten(line!, LONGEST_EXAMPLE)]
 }

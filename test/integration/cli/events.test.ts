@@ -176,7 +176,11 @@ describe('failures', () => {
       { count: 1 },
     ])
     const [large] = groups
-    expect((await run('groups')).stdout).toContain(large!.key)
+    const { stdout } = await run('groups')
+    expect(stdout).toContain(large!.key)
+    // The newest of the group, as it was recorded, and no error twice.
+    expect(stdout).toMatch(/^ {4}order 4 has no address$/m)
+    expect(stdout.split('refused')).toHaveLength(2)
     const refused = await run('retry', '--group', large!.key)
     expect(refused).toMatchObject({ code: 2, stdout: '' })
     expect(refused.stderr).toContain('this would retry 2 events; nothing was changed; pass --yes')
