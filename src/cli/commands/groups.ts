@@ -18,6 +18,7 @@ const LONGEST_EXAMPLE = 300
 export const groupsCommand: AddCommand = (program, run) => {
   program
     .command('groups')
+    .alias('failures')
     .description('dead letters and failing events, grouped by cause')
     .option('--limit <n>', 'how many groups, the largest first', wholeNumber(1, 1_000), 50)
     .action(

@@ -27,6 +27,7 @@ const BETWEEN_TRIES_MS = 250
 export const rerouteCommand: AddCommand = (program, run) => {
   program
     .command('reroute')
+    .alias('move')
     .description('move unsent events from one topic to another')
     .argument('<from>', 'the topic that they wait for', topicName)
     .argument('<to>', 'the topic that they go to instead', topicName)

@@ -178,6 +178,7 @@ describe('failures', () => {
     const [large] = groups
     const { stdout } = await run('groups')
     expect(stdout).toContain(large!.key)
+    expect((await run('failures')).stdout).toContain(large!.key)
     // The newest of the group, as it was recorded, and no error twice.
     expect(stdout).toMatch(/^ {4}order 4 has no address$/m)
     expect(stdout.split('refused')).toHaveLength(2)

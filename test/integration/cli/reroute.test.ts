@@ -144,7 +144,8 @@ it('is the remedy that doctor names for a topic out of reach', async () => {
   await seedInstance(fixture.sql, { report: { circuits } })
   await seed(fixture.sql, [{ topic: 'odrers' }])
   expect((await run('doctor')).stdout).toContain("aftercommit reroute 'odrers' <topic>")
-  const moved = await run('reroute', 'odrers', 'orders', '--yes')
+  // As the page calls it.
+  const moved = await run('move', 'odrers', 'orders', '--yes')
   expect(moved.stderr).toContain("instances still report 'odrers' as out of reach; nothing waits")
 })
 
