@@ -111,6 +111,8 @@ export interface InstanceShown {
   readonly version: string
   readonly startedAt: string
   readonly seenMsAgo: number
+  /** Two of its beats did not come, and it is not lost yet. */
+  readonly isLate: boolean
   /** Not seen for so long that it is dead or frozen. */
   readonly isLost: boolean
   /** Lost, and that is trouble: no other instance has taken its place, or it happened minutes ago. */

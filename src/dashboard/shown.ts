@@ -3,7 +3,7 @@ import type { EventDetail, EventSummary } from '../store/outbox/browse-store.ts'
 import type { Instance, Pause } from '../store/outbox/control-store.ts'
 import type { FailureGroup } from '../store/outbox/failure-store.ts'
 import { findMissed } from '../upkeep/doctor/lost-instances.ts'
-import { isLost, splitBySeen, waitsFor } from '../upkeep/seen-instances.ts'
+import { isLate, isLost, splitBySeen, waitsFor } from '../upkeep/seen-instances.ts'
 import type { EventAnswer, EventShown, GroupShown, InstanceShown, PauseShown } from './api.ts'
 
 export function toTime(ms: number): string {
@@ -64,11 +64,14 @@ export function showGroup({ firstAt, lastAt, ...group }: FailureGroup): GroupSho
   return { ...group, firstAt: firstAt.toISOString(), lastAt: lastAt.toISOString() }
 }
 
-/** `agoMs`: how long ago the instances were read. */
+/** Those that are missed first, and those that are gone last. `agoMs`: how long ago they were read. */
 export function showInstances(instances: readonly Instance[], agoMs: number): InstanceShown[] {
   const [running, lost] = splitBySeen(instances)
   const missed = findMissed(lost, running)
-  return instances.map((instance) => showInstance(instance, agoMs, missed.includes(instance)))
+  const gone = lost.filter((instance) => !missed.includes(instance))
+  return [...missed, ...running, ...gone].map((instance) =>
+    showInstance(instance, agoMs, missed.includes(instance)),
+  )
 }
 
 function showInstance(instance: Instance, agoMs: number, isMissed: boolean): InstanceShown {
@@ -83,6 +86,7 @@ function showInstance(instance: Instance, agoMs: number, isMissed: boolean): Ins
     version: instance.version,
     startedAt: instance.startedAt.toISOString(),
     seenMsAgo: ageMs,
+    isLate: isLate(instance),
     isLost: isLost(instance),
     isMissed,
     publishers: instance.publishers,

@@ -7,6 +7,9 @@ import type { TableStats } from '../store/outbox/outbox-store.ts'
 /** An instance beats every ten seconds. Unseen for longer than this, it was killed, is frozen or is cut off. */
 const UNSEEN_MS = 60_000
 
+/** Two beats did not come. */
+const LATE_MS = 25_000
+
 /** Those that beat, and those that stopped without deleting their row. */
 export function splitBySeen(
   instances: readonly Instance[],
@@ -16,6 +19,11 @@ export function splitBySeen(
 
 export function isLost({ seenMsAgo }: Instance): boolean {
   return isUnseen(seenMsAgo)
+}
+
+/** Not lost yet: it may be slow, or stuck. */
+export function isLate({ seenMsAgo }: Instance): boolean {
+  return seenMsAgo > LATE_MS && !isUnseen(seenMsAgo)
 }
 
 export function isUnseen(seenMsAgo: number): boolean {

@@ -2,7 +2,7 @@
 import type { Instance } from '../../store/outbox/control-store.ts'
 import { formatAge } from '../../upkeep/age.ts'
 import type { AddCommand } from '../command.ts'
-import { describeCircuit, isLost } from '../../upkeep/seen-instances.ts'
+import { describeCircuit, isLate, isLost } from '../../upkeep/seen-instances.ts'
 import type { Output } from '../output/output.ts'
 import { type Cells, formatTable, printable } from '../output/table.ts'
 
@@ -37,7 +37,11 @@ function toCells(instance: Instance, out: Output, nowMs: number): Cells {
     pid: instance.pid,
     version: printable(instance.version),
     started: out.time(instance.startedAt, nowMs),
-    seen: isLost(instance) ? out.style('red', `${seen} (lost)`) : seen,
+    seen: isLost(instance)
+      ? out.style('red', `${seen} (lost)`)
+      : isLate(instance)
+        ? out.style('yellow', `${seen} (late)`)
+        : seen,
     'in flight': inFlight,
     published: `${published.immediate} + ${published.fallback}`,
     runs: describePaths(instance),

@@ -124,9 +124,11 @@ describe('instances', () => {
 
   it('calls one that was not seen for a minute lost', async () => {
     await seedInstance(fixture.sql, { workerId: 'here', seenSecondsAgo: 13 })
+    await seedInstance(fixture.sql, { workerId: 'slow', seenSecondsAgo: 32 })
     await seedInstance(fixture.sql, { workerId: 'gone', seenSecondsAgo: 300 })
     const { stdout } = await run('instances')
     expect(stdout).toMatch(/^here .* 1\d s ago /m)
+    expect(stdout).toMatch(/^slow .* 3\d s ago \(late\) /m)
     expect(stdout).toMatch(/^gone .* 5 min ago \(lost\) /m)
   })
 

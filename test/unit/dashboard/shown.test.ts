@@ -10,6 +10,18 @@ it('lets an outage grow older since the report, as the finding about it does', (
   expect([shown!.seenMsAgo, shown!.circuits]).toEqual([4_500, [{ ...circuit, forMs: 7_500 }]])
 })
 
+it('calls an instance late before it is lost', () => {
+  const states = [24_000, 26_000, 61_000].map((seenMsAgo) => {
+    const [shown] = showInstances([sampleInstance({ seenMsAgo })], 0)
+    return [shown!.isLate, shown!.isLost]
+  })
+  expect(states).toEqual([
+    [false, false],
+    [true, false],
+    [false, true],
+  ])
+})
+
 it('misses a lost instance until another one has taken its place', () => {
   const lost = sampleInstance({ id: 'lost', seenMsAgo: 300_000 })
   const isMissed = (...others: ReturnType<typeof sampleInstance>[]) =>
@@ -22,8 +34,9 @@ it('misses a lost instance until another one has taken its place', () => {
   ])
   const startedAt = new Date(lost.seenAt.getTime() + 60_000)
   const newer = sampleInstance({ id: 'newer', startedAt })
+  // One that is gone comes last.
   expect(isMissed(newer)).toEqual([
-    [true, false],
     [false, false],
+    [true, false],
   ])
 })

@@ -97,12 +97,13 @@ function InstanceState({ instance }: { instance: InstanceShown }) {
       <Badge kind="error" icon="trouble" word={`${open} open circuit${open === 1 ? '' : 's'}`} />
     )
   }
+  if (instance.isLate) return <Badge kind="warning" icon="attention" word="Late" />
   return <Badge kind="published" icon="well" word="Running" />
 }
 
 function Badge(props: {
   kind: string
-  icon: 'unreachable' | 'trouble' | 'well' | 'idle'
+  icon: 'unreachable' | 'trouble' | 'attention' | 'well' | 'idle'
   word: string
 }) {
   return (

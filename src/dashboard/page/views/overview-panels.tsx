@@ -2,7 +2,7 @@
 import type { InstanceShown, Overview } from '../../api.ts'
 import { duration, number } from '../data/format.ts'
 import { linkTo } from '../data/route.ts'
-import { Icon } from '../parts/icon.tsx'
+import { Icon, type IconName } from '../parts/icon.tsx'
 import { Loading, Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { Table } from '../parts/table.tsx'
@@ -80,16 +80,11 @@ export function RunningPanel({ overview }: Props) {
         <ul class="lines">
           {overview.instances.map((instance) => (
             <li key={instance.id} class={classOf(instance)}>
-              <Icon name={instance.isMissed ? 'trouble' : instance.isLost ? 'idle' : 'well'} />
+              <Icon name={iconOf(instance)} />
               <p>
                 <strong>{instance.workerId}</strong>{' '}
                 <span class="soft">
-                  {instance.isMissed
-                    ? 'lost, last seen'
-                    : instance.isLost
-                      ? 'gone, last seen'
-                      : 'seen'}{' '}
-                  {duration(instance.seenMsAgo)} ago
+                  {seenWordsOf(instance)} {duration(instance.seenMsAgo)} ago
                 </span>
               </p>
               <span class="soft">{number(instance.inFlight)} in flight</span>
@@ -101,8 +96,20 @@ export function RunningPanel({ overview }: Props) {
   )
 }
 
-function classOf({ isMissed, isLost }: InstanceShown): string {
-  return isMissed ? 'is-bad' : isLost ? 'is-past' : 'is-good'
+function iconOf({ isMissed, isLost, isLate }: InstanceShown): IconName {
+  if (isMissed) return 'trouble'
+  if (isLost) return 'idle'
+  return isLate ? 'attention' : 'well'
+}
+
+function seenWordsOf({ isMissed, isLost, isLate }: InstanceShown): string {
+  if (isMissed) return 'lost, last seen'
+  if (isLost) return 'gone, last seen'
+  return isLate ? 'late, last seen' : 'seen'
+}
+
+function classOf({ isMissed, isLost, isLate }: InstanceShown): string {
+  return isMissed ? 'is-bad' : isLost || isLate ? 'is-past' : 'is-good'
 }
 
 export function LatencyPanel({ overview }: Props) {
