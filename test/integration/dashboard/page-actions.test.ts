@@ -353,6 +353,8 @@ describeWithChromium('on the page a person', () => {
     await dialogOf(page).getByLabel('The right topic').fill('orders')
     await dialogOf(page).getByRole('button', { name: 'Move 1' }).click()
     await outcomeOf(page, '1 event goes to orders.')
+    const [moved] = await fixture.sql`select topic from outbox`
+    expect(moved).toEqual({ topic: 'orders' })
     await fixture.sql`truncate outbox_instances`
   })
 
@@ -441,6 +443,7 @@ describeWithChromium('on the page a person', () => {
     await dialogOf(page).getByRole('button', { name: 'Close' }).click()
     answer()
     await outcomeOf(page, '1 event was deleted.')
+    expect(await fixture.rows()).toEqual([])
   })
 
   it('purges what is past its retention, and nothing else', async () => {

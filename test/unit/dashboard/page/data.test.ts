@@ -146,6 +146,10 @@ it('finds the commands in a remedy', () => {
       "aftercommit reroute 'payment' <topic>, or aftercommit list --status pending --oldest",
     ),
   ).toEqual(["aftercommit reroute 'payment' <topic>", 'aftercommit list --status pending --oldest'])
+  expect(commands('alter system set autovacuum = on, then select pg_reload_conf()')).toEqual([
+    'alter system set autovacuum = on',
+    'select pg_reload_conf()',
+  ])
   expect(commands('look at the load of the server')).toEqual([])
 })
 
