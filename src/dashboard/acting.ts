@@ -16,7 +16,7 @@ import { type DashboardSource, databaseTime, retentionOf } from './source.ts'
 /** Counting stops at this many events, */
 const COUNTED = 100_000
 /** or after this time; what is deleted for good may take longer to count. */
-const COUNT_MS = { retry: 150, discard: 2_000 }
+const COUNT_MS = { retry: 500, discard: 2_000 }
 
 export async function preview(source: DashboardSource, request: Request): Promise<Preview> {
   const { act, selection, topic } = await readBody(request, ['act', 'selection', 'topic'])
