@@ -7,7 +7,7 @@ import type { LeasedEvent } from './leased-event.ts'
 export interface Reach {
   /** Topics that responded and have no transient failure. Even a refusal is a response. */
   readonly responding: readonly string[]
-  /** Whether the broker responded, as far as it is not in doubt. */
+  /** Whether the broker responded: to a topic that responds, or with a failure that blames a topic. */
   readonly hasAnswered: boolean
   /** Whether anything was sent. */
   readonly wasSent: boolean

@@ -30,8 +30,10 @@ export class InFlight {
     while (this.#operations.size > 0) await Promise.all(this.#operations)
   }
 
-  // Operations of outer levels are not waited for: one of them may have opened this level in a hook, and would wait for itself.
-  /** Runs work in a level of its own, and waits for the operations that it has begun. */
+  /**
+   * Runs work in a level of its own, and waits for the operations that it has begun. It does not wait for those of outer levels:
+   * one of them may have opened this level in a hook, and would wait for itself.
+   */
   async inside<T>(work: (level: InFlight) => Promise<T>): Promise<T> {
     const level = new InFlight(this)
     try {

@@ -8,7 +8,7 @@ import type { TableStats } from '../store/outbox/outbox-store.ts'
 const UNSEEN_MS = 60_000
 
 /** Two beats did not come. */
-const LATE_MS = 25_000
+const LATE_BEAT_MS = 25_000
 
 /** Those that beat, and those that stopped without deleting their row. */
 export function splitBySeen(
@@ -23,7 +23,7 @@ export function isLost({ seenMsAgo }: Instance): boolean {
 
 /** Not lost yet: it may be slow, or stuck. */
 export function isLate({ seenMsAgo }: Instance): boolean {
-  return seenMsAgo > LATE_MS && !isUnseen(seenMsAgo)
+  return seenMsAgo > LATE_BEAT_MS && !isUnseen(seenMsAgo)
 }
 
 export function isUnseen(seenMsAgo: number): boolean {

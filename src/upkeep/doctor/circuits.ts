@@ -16,7 +16,7 @@ export const circuitsCheck: Check = {
     return findUnreached(running, waiting).map((unreached) => {
       const { topic, isWaitedFor } = unreached
       const message = describeUnreached(unreached, running.length)
-      // Without a kind: nobody has to do what the page says of one.
+      // Without a kind: there is nothing to do, so the page offers nothing.
       if (!isWaitedFor) return { severity: 'info', message, remedy: null }
       return {
         kind: 'circuit',
